@@ -1,0 +1,74 @@
+# The newest Python that is known to work and can make a virtual environment; `make PYTHON=… test` overrides.
+PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := -n 2 --dist loadfile
+UV_VERSION := 0.13.7
+COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check matrix prove cover format lock clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
+
+demo: $(VENV)/run.stamp  ## see it work: jobs and schedules on a SQLite file (ARGS=… passes options)
+	@$(BIN)/drumline demo $(ARGS)
+
+test: $(VENV)/dev.stamp  ## run the tests (ARGS=… passes options to pytest)
+	$(PYTEST) $(PARALLEL) -m "not prove" --ignore=tests/house $(ARGS)
+
+check: $(VENV)/dev.stamp  ## format, lint, types and the rules of the house
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+ifneq ($(wildcard tests/types/*.py),)
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --warnings
+else
+	@echo "pyright: nothing to check, there are no type tests in tests/types yet"
+endif
+	$(PYTEST) $(PARALLEL) tests/house
+
+matrix:  ## run the suite on other servers
+	@echo "matrix: no servers yet besides the embedded stores, which make test covers"
+
+prove: $(VENV)/dev.stamp  ## run the long proofs of the promises
+	$(PYTEST) -m prove $(ARGS) || { [ $$? -eq 5 ] && echo "prove: no test is marked prove yet"; }
+
+cover: $(VENV)/dev.stamp  ## hold model and policy at full coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest tests/model tests/policy
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --include='src/drumline/model/*,src/drumline/policy/*' --fail-under=100
+
+format: $(VENV)/dev.stamp  ## format the code and mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(BIN)/pip  ## pin the newest allowed dependencies in requirements/*.txt
+	$(PIP) install uv==$(UV_VERSION)
+	$(COMPILE) --output-file requirements/run.txt pyproject.toml requirements/run.in
+	$(COMPILE) --output-file requirements/dev.txt pyproject.toml requirements/dev.in \
+		--all-extras --constraint requirements/run.txt
+
+clean:  ## remove everything that make has made
+	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+# Pip comes last into a new environment, so that its presence tells a whole one from a broken start.
+$(BIN)/pip:
+	@$(or $(PYTHON),false) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "Drumline needs Python 3.11 or newer with venv: install one, or name it with make PYTHON=…"; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV)
+
+# The stamp makes a second run start at once, until the pins or the package's own metadata change.
+$(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(BIN)/pip
+	@echo "installing $<"
+	@$(PIP) install --require-hashes -r $<
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
