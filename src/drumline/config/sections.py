@@ -1,0 +1,190 @@
+"""What can be set: one class for each section, with its defaults and what each key may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationInfo, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from drumline.errors import BadOption
+from drumline.model.instant import parse_duration
+from drumline.model.options import Backoff, JobOptions, Retention, check_name
+
+__all__ = [
+    "PREFIX",
+    "JobsSettings",
+    "LogSettings",
+    "SchedulerSettings",
+    "Section",
+    "Settings",
+    "StoreSettings",
+    "WorkerSettings",
+]
+
+PREFIX = "DRUMLINE_"
+T = TypeVar("T")
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def _read_span(value: Any, info: ValidationInfo) -> timedelta:
+    # A variable is always text: there a bare number of seconds is "25".
+    is_number = isinstance(value, str) and _NUMBER.fullmatch(value)
+    return parse_duration(float(value) if is_number else value, info.field_name or "")
+
+
+def _read_positive_span(value: Any, info: ValidationInfo) -> timedelta:
+    span = _read_span(value, info)
+    if not span:
+        raise BadOption(info.field_name or "", "a duration above zero", value)
+    return span
+
+
+def _read_optional_span(value: Any, info: ValidationInfo) -> timedelta | None:
+    return None if value is None or value == "none" else _read_span(value, info)
+
+
+def _split_text(value: Any) -> Any:
+    """The parts of "a, b" as it stands in a variable."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _read_queues(value: Any) -> tuple[str, ...]:
+    """Queue names, in the order in which they are served."""
+    parts = _split_text(value)
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise BadOption("queues", "a list of queue names", value)
+    return tuple(check_name(part, "queues") for part in parts)
+
+
+def _read_backoff(value: Any) -> Backoff:
+    if isinstance(value, Mapping):
+        return _build(Backoff, value, "backoff")
+    waits = _split_text(value)
+    return Backoff.of(waits[0] if isinstance(waits, list) and len(waits) == 1 else waits)
+
+
+def _read_retention(value: Any) -> Retention:
+    return _build(Retention, value, "retention") if isinstance(value, Mapping) else Retention.of(value)
+
+
+def _build(kind: Callable[..., T], fields: Mapping[str, Any], option: str) -> T:
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise BadOption(option, f"written with its own fields ({error})", dict(fields)) from error
+
+
+def _matching(pattern: str, expected: str) -> BeforeValidator:
+    def check(value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise BadOption(info.field_name or "", expected, value)
+        return value
+
+    return BeforeValidator(check)
+
+
+_Span = Annotated[timedelta, BeforeValidator(_read_span)]
+_Texts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_text)]
+_Count = Annotated[int, Field(ge=1)]
+_URL = _matching(r"[a-z][a-z0-9+.]*://.*", "a URL, such as sqlite:///drumline.db")
+_NAMESPACE = _matching(
+    r"[A-Za-z_][A-Za-z0-9_.:-]{0,40}", "1 to 41 letters, digits or any of _ . : -, not a digit first"
+)
+_APP = _matching(r"[\w.]+:[\w.]+", "module:attribute, such as shop.jobs:drum")
+
+
+class Section(BaseModel):
+    """A table of settings that knows all its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class StoreSettings(Section):
+    """Where all state lives."""
+
+    url: Annotated[str, _URL, Field(repr=False)] = "sqlite:///drumline.db"
+    namespace: Annotated[str, _NAMESPACE] = "drumline"
+    auto_migrate: bool = True
+    synchronous: Literal["full", "normal"] = "full"
+    allow_network_fs: bool = False
+
+
+class JobsSettings(Section):
+    """The defaults of every task."""
+
+    max_attempts: int = JobOptions().max_attempts
+    backoff: Annotated[Backoff, PlainValidator(_read_backoff)] = Backoff()
+    timeout: Annotated[timedelta | None, BeforeValidator(_read_optional_span)] = None
+    lease: _Span = JobOptions().lease
+    retention: Annotated[Retention, PlainValidator(_read_retention)] = Retention()
+
+    @property
+    def options(self) -> JobOptions:
+        """The defaults as a job's options."""
+        return JobOptions(
+            max_attempts=self.max_attempts,
+            backoff=self.backoff,
+            timeout=self.timeout,
+            lease=self.lease,
+            retention=self.retention,
+        )
+
+    @model_validator(mode="after")
+    def _check(self) -> JobsSettings:
+        # The options say themselves what they can be.
+        _ = self.options
+        return self
+
+
+class WorkerSettings(Section):
+    """How a worker takes and runs jobs. No queues means every queue."""
+
+    queues: Annotated[tuple[str, ...], NoDecode, PlainValidator(_read_queues)] = ()
+    concurrency: _Count = 100
+    threads: _Count = 32
+    shutdown_timeout: _Span = timedelta(seconds=25)
+    poll_interval: Annotated[timedelta, BeforeValidator(_read_positive_span)] = timedelta(seconds=10)
+
+
+class SchedulerSettings(Section):
+    """How a replica takes part in firing schedules."""
+
+    replica_id: Annotated[str, Field(min_length=1)] | None = None
+
+
+class LogSettings(Section):
+    """What the command line logs, and how."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error", "critical"],
+        BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value),
+    ] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+class Settings(BaseSettings):
+    """All settings."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        # An empty variable is how compose files write one that is not set.
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    store: StoreSettings = StoreSettings()
+    jobs: JobsSettings = JobsSettings()
+    worker: WorkerSettings = WorkerSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    log: LogSettings = LogSettings()
+    # Modules to import, so that the tasks in them are declared.
+    imports: _Texts = ()
+    app: Annotated[str, _APP] | None = None

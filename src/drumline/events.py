@@ -1,0 +1,123 @@
+"""What happened, as values, and how to hear of it. Subscribers (logging, metrics, traces) can harm nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+__all__ = [
+    "ClaimLost",
+    "Event",
+    "Events",
+    "JobClosed",
+    "JobStarted",
+    "JobsEnqueued",
+    "LoopFailed",
+    "ReplicaStarted",
+    "ReplicaStopped",
+    "StaleWrite",
+]
+
+logger = logging.getLogger("drumline")
+
+
+class Event(msgspec.Struct, frozen=True):
+    """The root of all events."""
+
+
+class JobsEnqueued(Event, frozen=True):
+    """This process enqueued jobs of one task."""
+
+    task: str
+    ids: tuple[str, ...]
+
+
+class JobStarted(Event, frozen=True):
+    """This replica began an attempt."""
+
+    job_id: str
+    task: str
+    queue: str
+    attempt: int
+    waited: timedelta
+
+
+class JobClosed(Event, frozen=True):
+    """This replica's record of how an attempt ended was accepted."""
+
+    job_id: str
+    task: str
+    queue: str
+    attempt: int
+    # done, failed, timeout, lost, cancelled, released or snoozed.
+    ended: str
+    # What became of the job: done, dead, cancelled, retry or release.
+    outcome: str
+    ran: timedelta
+    error: str | None = None
+
+
+class ClaimLost(Event, frozen=True):
+    """A claim of this replica was taken over by the fleet; its work no longer counts."""
+
+    job_id: str
+    fence: int
+
+
+class StaleWrite(Event, frozen=True):
+    """A write of this replica was refused, because its claim had been taken over."""
+
+    job_id: str
+    fence: int
+    # finish, beat or report.
+    operation: str
+
+
+class LoopFailed(Event, frozen=True):
+    """A loop of the engine met an error, and will try again."""
+
+    loop: str
+    error: str
+    again_in: float
+
+
+class ReplicaStarted(Event, frozen=True):
+    """This process joined the fleet."""
+
+    replica: str
+    at: datetime
+
+
+class ReplicaStopped(Event, frozen=True):
+    """This process left the fleet."""
+
+    replica: str
+
+
+class Events:
+    """A set of subscribers, each a plain function of an event, called where the event happens."""
+
+    def __init__(self) -> None:
+        self._subscribers: tuple[Callable[[Event], None], ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anybody listens: the hot paths make no event for nobody."""
+        return bool(self._subscribers)
+
+    def subscribe(self, subscriber: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `subscriber` with every event from now on; the answer ends that."""
+        self._subscribers += (subscriber,)
+        return lambda: self._drop(subscriber)
+
+    def emit(self, event: Event) -> None:
+        for subscriber in self._subscribers:
+            try:
+                subscriber(event)
+            except Exception:
+                logger.exception("a subscriber failed on %s", type(event).__name__)
+
+    def _drop(self, subscriber: Callable[[Event], None]) -> None:
+        self._subscribers = tuple(other for other in self._subscribers if other is not subscriber)

@@ -1,0 +1,1 @@
+"""WHAT: frozen values that know nothing of I/O, clocks or policy."""

@@ -1,0 +1,1 @@
+"""DECIDE: pure functions from values to values."""
