@@ -1,0 +1,211 @@
+"""declare, withdraw, schedules and fire, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from drumline.model.instant import to_millis
+from drumline.model.job import JobState
+from drumline.model.query import By
+from drumline.model.schedule import (
+    Decision,
+    Fired,
+    FiredAnswer,
+    Firing,
+    Overlap,
+    Schedule,
+    ScheduleStatus,
+    Tick,
+)
+from drumline.stores.base import topic
+from drumline.stores.memory.produce import add
+from drumline.stores.memory.state import Plan, Record, State
+
+__all__ = ["declare", "fire", "schedules", "tell_ledger", "withdraw"]
+
+_ABOUT_TICKS = (Decision.FIRED, Decision.MISSED, Decision.OVERLAP)
+
+
+def declare(state: State, now: datetime, declared: Sequence[Schedule], by: By) -> list[bool]:
+    return [_declare_one(state, now, schedule, by) for schedule in declared]
+
+
+def withdraw(state: State, names: Sequence[str]) -> list[bool]:
+    return [_withdraw_one(state, name) for name in names]
+
+
+def schedules(state: State, now: datetime, names: Sequence[str]) -> list[ScheduleStatus]:
+    declared = {name for member in state.members.values() if member.is_alive(now) for name in member.info.schedules}
+    wanted = [name for name in sorted(names or state.plans) if name in state.plans]
+    return [_status(state, state.plans[name], declared=name in declared) for name in wanted]
+
+
+def fire(state: State, now: datetime, firings: Sequence[Firing], by: str) -> list[Fired]:
+    return [_fire_one(state, now, firing, by) for firing in firings]
+
+
+def tell_ledger(state: State, now: datetime, firing: Firing, by: str, decision: Decision, job_id: str | None) -> None:
+    """Write the ledger's row of this firing."""
+    place = (firing.schedule, firing.replica, firing.mark)
+    state.ticks[place] = Tick(
+        schedule=firing.schedule,
+        mark=firing.mark,
+        replica=firing.replica,
+        instant=firing.instant,
+        decision=decision,
+        reason=firing.reason,
+        by=by,
+        recorded_at=now,
+        job_id=job_id,
+        until=firing.until,
+        count=firing.count,
+    )
+    if job_id is not None:
+        state.tick_of[job_id] = place
+
+
+def _declare_one(state: State, now: datetime, schedule: Schedule, by: By) -> bool:
+    plan = state.plans.get(schedule.name)
+    if plan is None:
+        plan = Plan(schedule=schedule, declared_at=now, last_tick=now)
+        if schedule.paused:
+            plan.paused_at, plan.paused_by = now, by
+        state.plans[schedule.name] = plan
+        return _start_from_now(state, now, plan, by, "declared")
+    if plan.schedule.in_code and not schedule.in_code:
+        return False
+    before, plan.schedule = plan.schedule, msgspec.structs.replace(schedule, paused=plan.schedule.paused)
+    if before.rule != schedule.rule:
+        return _start_from_now(state, now, plan, by, "rule changed")
+    if plan.orphaned_at is not None:
+        return _start_from_now(state, now, plan, by, "no longer orphaned")
+    if before == plan.schedule:
+        return False
+    _changed(state)
+    return True
+
+
+def _start_from_now(state: State, now: datetime, plan: Plan, by: By, reason: str) -> bool:
+    plan.last_tick = now
+    plan.orphaned_at = None
+    row = Firing(
+        schedule=plan.schedule.name,
+        mark=f"changed:{to_millis(now)}",
+        instant=now,
+        decision=Decision.CHANGED,
+        reason=reason,
+        count=0,
+    )
+    tell_ledger(state, now, row, by.who, Decision.CHANGED, None)
+    _changed(state)
+    return True
+
+
+def _withdraw_one(state: State, name: str) -> bool:
+    plan = state.plans.get(name)
+    if plan is None or plan.schedule.in_code:
+        return False
+    del state.plans[name]
+    _changed(state)
+    return True
+
+
+def _changed(state: State) -> None:
+    state.version += 1
+    state.news.add(topic.CHANGES)
+
+
+def _status(state: State, plan: Plan, *, declared: bool) -> ScheduleStatus:
+    return ScheduleStatus(
+        schedule=plan.schedule,
+        declared_at=plan.declared_at,
+        last_tick=plan.last_tick,
+        last_fired_at=plan.last_fired_at,
+        last_mark=plan.last_mark,
+        leader=plan.leader,
+        paused_at=plan.paused_at,
+        paused_by=plan.paused_by.who if plan.paused_by else None,
+        paused_why=plan.paused_by.why if plan.paused_by else None,
+        orphaned=plan.schedule.in_code and not declared,
+        orphaned_at=plan.orphaned_at,
+        running=sum(record.schedule == plan.schedule.name for record in state.running.values()),
+        total_runs=plan.total_runs,
+        total_failures=plan.total_failures,
+    )
+
+
+def _fire_one(state: State, now: datetime, firing: Firing, by: str) -> Fired:
+    plan = state.plans.get(firing.schedule)
+    if plan is None:
+        return Fired(FiredAnswer.UNKNOWN)
+    if plan.paused_at is not None and firing.decision in _ABOUT_TICKS:
+        return Fired(FiredAnswer.PAUSED)
+    if firing.decision is Decision.TRIGGER:
+        return _fire_job(state, now, firing, plan)
+    place = (firing.schedule, firing.replica, firing.mark)
+    if place in state.ticks or (plan.purged_to is not None and firing.instant <= plan.purged_to):
+        return Fired(FiredAnswer.DUPLICATE, state.ticks[place].job_id if place in state.ticks else None)
+    fired = Fired(FiredAnswer.RECORDED)
+    if firing.decision is Decision.FIRED:
+        fired = _fire_job(state, now, firing, plan)
+    decision = Decision.OVERLAP if fired.answer is FiredAnswer.OVERLAP else firing.decision
+    tell_ledger(state, now, firing, by, decision, fired.job_id)
+    _move_on(now, plan, firing, fired, by)
+    return fired
+
+
+def _move_on(now: datetime, plan: Plan, firing: Firing, fired: Fired, by: str) -> None:
+    # A start-up tick is no instant of the rule: it must not pass over those that are still due.
+    if firing.decision in _ABOUT_TICKS and firing.mark == str(to_millis(firing.instant)):
+        plan.last_tick = max(plan.last_tick, firing.until or firing.instant)
+    if firing.decision is Decision.ORPHANED:
+        plan.orphaned_at = now
+    if fired.answer is FiredAnswer.FIRED:
+        plan.last_fired_at, plan.last_mark, plan.leader = now, firing.mark, by
+
+
+def _fire_job(state: State, now: datetime, firing: Firing, plan: Plan) -> Fired:
+    """Make the firing's job as the overlap policy allows."""
+    job = firing.job
+    assert job is not None
+    if job.id in state.jobs:
+        return Fired(FiredAnswer.FIRED, job.id)
+    earlier = [record for record in _unfinished(state, firing.schedule) if _meets(firing, record)]
+    overlap = plan.schedule.overlap if earlier else Overlap.ALLOW
+    waits_for: str | None = None
+    if overlap is Overlap.SKIP:
+        return Fired(FiredAnswer.OVERLAP)
+    if overlap is Overlap.QUEUE_ONE:
+        if any(record.waits_for is not None for record in earlier):
+            return Fired(FiredAnswer.OVERLAP)
+        waits_for = earlier[-1].id
+    if overlap is Overlap.CANCEL_RUNNING:
+        waits_for = _cancel(state, now, earlier)
+    add(state, now, job, waits_for)
+    return Fired(FiredAnswer.FIRED, job.id)
+
+
+def _unfinished(state: State, schedule: str) -> list[Record]:
+    found = [r for group in (state.waiting, state.running) for r in group.values() if r.schedule == schedule]
+    return sorted(found, key=lambda record: (record.created_at, record.id))
+
+
+def _meets(firing: Firing, record: Record) -> bool:
+    """Whether the job stands in this firing's way: a replica's own tick meets only jobs of its own queue."""
+    return not firing.replica or (firing.job is not None and record.options.queue == firing.job.options.queue)
+
+
+def _cancel(state: State, now: datetime, earlier: list[Record]) -> str | None:
+    """End what waits, ask what runs to stop; the newest that runs is what the new job waits for."""
+    running: str | None = None
+    for record in earlier:
+        if record.is_waiting:
+            state.end(record, JobState.CANCELLED, now)
+        else:
+            record.cancelling = True
+            state.news.add(topic.cancel(record.replica or ""))
+            running = record.id
+    return running

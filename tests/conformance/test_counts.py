@@ -1,0 +1,115 @@
+import pytest
+
+from drumline.model.query import CommandKind, Counts
+from tests.support.build import cancelled, dead, done, new_job, release, retry
+from tests.support.promises import promises
+
+
+def tell(rig, queue="default", task="job"):
+    count = rig.count(queue, task)
+    told = {
+        "ready": count.ready,
+        "delayed": count.delayed,
+        "running": count.running,
+        "done": count.done,
+        "dead": count.dead,
+        "cancelled": count.cancelled,
+    }
+    return {state: number for state, number in told.items() if number}
+
+
+@promises("counts", "Jobs by queue, task and state, and totals")
+def test_jobs_are_counted_by_queue_task_and_state(rig):
+    rig.add("x", queue="a")
+    rig.add("x", queue="a")
+    rig.add("y", queue="a", delay=60)
+    rig.add("x", queue="b")
+    rig.end(done, "z", queue="b")
+    assert tell(rig, "a", "x") == {"ready": 2}
+    assert tell(rig, "a", "y") == {"delayed": 1}
+    assert tell(rig, "b", "x") == {"ready": 1}
+    assert (tell(rig, "b", "z"), rig.count("b", "z").total_done) == ({"done": 1}, 1)
+    counts = Counts(rig.store.counts().run())
+    assert (counts.ready, counts.delayed, counts.done, counts.unfinished) == (3, 1, 1, 4)
+
+
+def test_counts_follow_a_job_through_every_state(rig):
+    rig.add(delay=60)
+    assert tell(rig) == {"delayed": 1}
+    rig.advance(60)
+    assert tell(rig) == {"ready": 1}
+    claim = rig.take_one()
+    assert tell(rig) == {"running": 1}
+    rig.finish(retry(claim, delay=5))
+    assert tell(rig) == {"delayed": 1}
+    rig.advance(5)
+    assert tell(rig) == {"ready": 1}
+    rig.finish(release(rig.take_one()))
+    assert tell(rig) == {"ready": 1}
+    rig.finish(release(rig.take_one(), delay=5))
+    assert tell(rig) == {"delayed": 1}
+    rig.command(CommandKind.RESCHEDULE, claim.id)
+    assert tell(rig) == {"ready": 1}
+    rig.command(CommandKind.RESCHEDULE, claim.id, start=rig.later(60))
+    assert tell(rig) == {"delayed": 1}
+    rig.command(CommandKind.CANCEL, claim.id)
+    assert tell(rig) == {"cancelled": 1}
+    rig.command(CommandKind.RETRY, claim.id)
+    assert tell(rig) == {"ready": 1}
+    claim = rig.take_one()
+    rig.command(CommandKind.CANCEL, claim.id)
+    assert tell(rig) == {"running": 1}
+    rig.finish(cancelled(claim))
+    assert tell(rig) == {"cancelled": 1}
+    rig.command(CommandKind.DISCARD, claim.id)
+    assert tell(rig) == {}
+
+
+@pytest.mark.parametrize(("end", "state"), [(done, "done"), (dead, "dead"), (cancelled, "cancelled")])
+def test_counts_follow_a_job_from_its_end_to_its_purge(rig, end, state):
+    job_id = rig.end(end, retention=0)
+    assert tell(rig) == {state: 1}
+    rig.command(CommandKind.RETRY, job_id)
+    assert tell(rig) == {"ready": 1}
+    rig.finish(end(rig.take_one()))
+    assert tell(rig) == {state: 1}
+    rig.advance(61)
+    assert tell(rig) == {state: 1}
+    rig.purge()
+    assert tell(rig) == {}
+
+
+def test_totals_outlive_the_jobs(rig):
+    rig.end(done, retention=0)
+    rig.end(dead, retention=0)
+    rig.advance(61)
+    rig.purge()
+    count = rig.count()
+    assert (count.done, count.dead, count.total_done, count.total_failures) == (0, 0, 1, 1)
+
+
+def test_a_job_that_was_promoted_by_somebody_elses_claim_is_counted_once(rig):
+    rig.add(delay=5)
+    rig.advance(5)
+    rig.take(9, tasks=["other"])
+    assert tell(rig) == {"ready": 1}
+
+
+def test_the_clock_going_back_leaves_counts_that_agree_with_the_jobs(rig):
+    rig.add(delay=60)
+    rig.advance(60)
+    assert tell(rig) == {"ready": 1}
+    rig.set_back(30)
+    (job,) = rig.jobs()
+    assert tell(rig) == {job.state.value: 1}
+
+
+@promises("counts", "without looking at the backlog")
+def test_counts_are_exact_with_a_large_backlog(rig):
+    """That a store does not read the backlog for it is shown by the plans of its own statements."""
+    for _ in range(2):
+        rig.enqueue(*(new_job() for _ in range(10_000)))
+    rig.enqueue(*(new_job(delay=60 + number % 50) for number in range(5_000)))
+    assert tell(rig) == {"ready": 20_000, "delayed": 5_000}
+    rig.advance(60 + 9)
+    assert tell(rig) == {"ready": 21_000, "delayed": 4_000}

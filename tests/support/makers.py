@@ -1,0 +1,89 @@
+"""Every store that has to pass the conformance suite, in one place: adding a store is adding one maker to `ALL`."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from drumline.clock import ManualClock
+from drumline.stores.base import Store
+from drumline.stores.memory import MemoryStore
+from tests.support.broken import BROKEN
+
+# Names of the stores to run the suite on, if not all: how the broken ones are chosen.
+CHOICE = "DRUMLINE_TEST_STORES"
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How to make a fresh, empty store, and what can be done to it from outside."""
+
+    name: str
+    # Opens the store at an address, with a clock.
+    open: Callable[[str, ManualClock], Store]
+    # An address that no store has used, in a folder of the test's own.
+    address: Callable[[Path], str] = str
+    # Whether another process that opens the address sees the same jobs.
+    is_shared: bool = False
+    # Makes the present known to a store that cannot take a clock, such as a server with an offset to its own.
+    follow: Callable[[Store, datetime], None] | None = None
+    # A connection as a caller would have it for data of its own, in the same place as the jobs.
+    connect: Callable[[str], Any] | None = None
+    # Makes the stored schema look as if a later version of Drumline had written it; gives a way to read all of it.
+    age: Callable[[str], Callable[[], object]] | None = None
+
+
+def _open_memory(address: str, clock: ManualClock) -> Store:
+    return MemoryStore(clock=clock)
+
+
+def _open_sqlite(address: str, clock: ManualClock) -> Store:
+    from drumline.stores.sqlite import SqliteStore
+
+    # Nothing here cuts the power, so no commit has to wait for the disk.
+    return SqliteStore(Path(address), clock=clock, synchronous="normal")
+
+
+def _age_sqlite(address: str) -> Callable[[], object]:
+    with closing(sqlite3.connect(address)) as connection:
+        connection.execute(
+            "insert into drumline_migration select max(version) + 1000, 'later', '', 0 from drumline_migration"
+        )
+        connection.commit()
+
+    def read_all() -> object:
+        with closing(sqlite3.connect(address)) as connection:
+            return list(connection.iterdump())
+
+    return read_all
+
+
+ALL = (
+    Maker("memory", _open_memory),
+    Maker(
+        "sqlite",
+        _open_sqlite,
+        address=lambda folder: str(folder / "jobs.db"),
+        is_shared=True,
+        connect=sqlite3.connect,
+        age=_age_sqlite,
+    ),
+)
+
+
+def chosen() -> list[Maker]:
+    """The stores that the suite runs on: all of them, or those that the environment names."""
+    names = os.environ.get(CHOICE)
+    if not names:
+        return list(ALL)
+    known = {maker.name: maker for maker in (*ALL, *(Maker(name, make) for name, make in BROKEN.items()))}
+    return [known[name] for name in names.split(",")]
+
+
+def named(name: str) -> Maker:
+    """The maker of that name, for a process that was told only the name."""
+    return next(maker for maker in chosen() if maker.name == name)
