@@ -90,7 +90,7 @@ def _held(state: State, refs: list[tuple[str, int]]) -> list[Claim]:
 
 
 def _next_due(state: State, now: datetime) -> datetime | None:
-    ahead = (r.due_at for r in state.waiting.values() if r.waits_for is None and r.due_at > now)
+    ahead = (r.due_at for r in state.waiting.values() if r.due_at > now and r.waits_for is None)
     return min(ahead, default=None)
 
 
@@ -108,7 +108,10 @@ def _take(state: State, now: datetime, share: Share, room: int, tasks: frozenset
     due = (
         record
         for record in state.waiting.values()
-        if record.reads_as(now) is JobState.READY and record.task in tasks and is_offered(record.options.queue)
+        if record.due_at <= now
+        and record.waits_for is None
+        and record.task in tasks
+        and is_offered(record.options.queue)
     )
     first = heapq.nsmallest(min(share.limit, room), due, key=lambda r: (-r.options.priority, r.due_at, r.id))
     for record in first:

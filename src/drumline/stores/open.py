@@ -1,0 +1,44 @@
+"""From a URL to a store, importing its driver only when it is needed."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from drumline.clock import Clock
+from drumline.errors import BadSettings
+from drumline.model.mask import mask_url
+from drumline.stores.base import Store
+
+__all__ = ["open_store"]
+
+_EXPECTED = "expected sqlite:///file.db (sqlite:////absolute/file.db) or memory://"
+
+
+def open_store(
+    url: str,
+    *,
+    clock: Clock | None = None,
+    synchronous: Literal["full", "normal"] = "full",
+    allow_network_fs: bool = False,
+) -> Store:
+    """The store that the URL names. Nothing is touched before the first operation."""
+    parts = urlsplit(url)
+    if parts.scheme == "memory":
+        from drumline.stores.memory import MemoryStore
+
+        return MemoryStore(clock)
+    if parts.scheme == "sqlite":
+        from drumline.stores.sqlite import SqliteStore
+
+        path = _sqlite_path(url)
+        return SqliteStore(path, clock=clock, synchronous=synchronous, allow_network_fs=allow_network_fs)
+    raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
+
+
+def _sqlite_path(url: str) -> str:
+    """What follows the three slashes: a path relative to the working directory, or, after a fourth, from the root."""
+    parts = urlsplit(url)
+    if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
+        raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
+    return unquote(parts.path[1:])

@@ -1,0 +1,83 @@
+-- name: find_audit
+-- What came of an action, if it was done already.
+select answers
+from drumline_audit
+where id = :id
+
+-- name: add_audit
+-- Who did what.
+insert into drumline_audit (id, at, by, action, targets, answers, part_of)
+values (:id, :now, :by, :action, :targets, :answers, :part_of)
+
+-- name: add_pause
+-- Pause a queue.
+insert or ignore into drumline_pause (queue, by)
+values (:queue, :by)
+
+-- name: drop_pause
+-- Resume a queue.
+delete from drumline_pause
+where queue = :queue
+
+-- name: find_pauses
+-- The queues that are paused.
+select queue, by
+from drumline_pause
+order by queue
+
+-- name: find_paused_schedules
+-- The schedules that are paused.
+select name, paused_by
+from drumline_schedule
+where paused is not null
+order by name
+
+-- name: pause_schedule
+-- Pause a schedule.
+update drumline_schedule
+set paused = :now,
+    paused_by = :by
+where name = :name
+
+-- name: resume_schedule
+-- Let a schedule go on, from now.
+update drumline_schedule
+set paused = null,
+    paused_by = null,
+    last_tick = :now
+where name = :name
+
+-- name: find_unfinished_job
+-- An unfinished job, as far as a command has to know it.
+select queue, task, state, replica
+from drumline_job
+where id = :id
+
+-- name: find_ended_job
+-- An ended job, as far as a command has to know it.
+select queue, task, state, options, key, key_window, key_span, created, tags
+from drumline_history
+where id = :id
+
+-- name: revive
+-- Make an ended job ready again; its fence goes on.
+insert into drumline_job (
+  id, queue, task, state, rank, due, fence, attempt, term, created, args, options, key, key_window, key_span, tags,
+  meta, source, origin, schedule, tick, error, attempts, closed)
+select
+  id, queue, task, 'r', :rank, :now, fence, 0, :term, created, args, options, key, key_window, key_span, tags,
+  meta, source, origin, schedule, tick, error, attempts, closed
+from drumline_history
+where id = :id
+
+-- name: drop_ended
+-- Take a job out of history.
+delete from drumline_history
+where id = :id
+
+-- name: move_due
+-- Move a waiting job to another due time.
+update drumline_job
+set due = :due,
+    state = case when state = 'b' then 'b' else :state end
+where id = :id

@@ -1,0 +1,98 @@
+-- name: find_old_jobs
+-- Ended jobs that have outlived their retention.
+select id, queue, task, state, created, tags
+from drumline_history
+where expires <= :now
+order by expires
+limit :limit
+
+-- name: forget_job
+-- Forget an ended job.
+delete from drumline_history
+where id = :id
+
+-- name: forget_lines
+-- Forget the log of a job.
+delete from drumline_log
+where job = :id
+
+-- name: forget_tag
+-- Find the job no more by its tag.
+delete from drumline_tag
+where tag = :tag
+  and created = :created
+  and job = :job
+
+-- name: find_ledgers
+-- The schedules that have ledger rows, by one look into the index for each.
+with recursive ledger (schedule) as (
+  select min(schedule)
+  from drumline_tick
+  union all
+  select (select min(schedule) from drumline_tick where drumline_tick.schedule > ledger.schedule)
+  from ledger
+  where schedule is not null)
+select schedule
+from ledger
+where schedule is not null
+
+-- name: find_old_ticks
+-- The oldest ticks of a schedule that are older than its newest ones and than the time for which all are kept.
+select schedule, replica, mark, coalesce(until, instant)
+from drumline_tick
+where schedule = :schedule
+  and (instant, replica, mark) <= (
+    select instant, replica, mark
+    from drumline_tick
+    where schedule = :schedule
+    order by instant desc, replica desc, mark desc
+    limit 1
+    offset :newest)
+  and recorded <= :oldest
+order by instant, replica, mark
+limit :limit
+
+-- name: forget_tick
+-- Forget one ledger row.
+delete from drumline_tick
+where schedule = :schedule
+  and replica = :replica
+  and mark = :mark
+
+-- name: remember_purge
+-- Ticks up to here may be forgotten.
+insert into drumline_ledger (schedule, purged_to, purged_start)
+values (:schedule, :to, :start)
+on conflict (schedule) do update
+set purged_to = max(purged_to, excluded.purged_to),
+    purged_start = max(purged_start, excluded.purged_start)
+
+-- name: forget_audit
+-- Forget old audit rows.
+delete from drumline_audit
+where id in (select id from drumline_audit where at <= :oldest order by at, id limit :limit)
+
+-- name: forget_series
+-- Forget old minutes.
+delete from drumline_series
+where (minute, queue, task) in (
+  select minute, queue, task
+  from drumline_series
+  where minute <= :oldest
+  order by minute
+  limit :limit)
+
+-- name: forget_replicas
+-- Forget replicas that have not been heard of for long.
+delete from drumline_replica
+where id in (select id from drumline_replica where seen <= :oldest limit :limit)
+
+-- name: forget_keys
+-- Forget keys that are held no more.
+delete from drumline_key
+where (task, key) in (select task, key from drumline_key where until <= :oldest order by until limit :limit)
+
+-- name: forget_hints
+-- Forget hints of queues and replicas that have been quiet for long.
+delete from drumline_hint
+where news <= :oldest

@@ -1,0 +1,53 @@
+-- name: count_jobs
+-- Jobs by queue and task, and what they have come to.
+select queue, task, ready, delayed, running, done, dead, cancelled, attempts, total_done, total_failures, last_error
+from drumline_total
+order by queue, task
+
+-- name: read_series
+-- Some minutes.
+select minute, queue, task, done, failed, dead, cancelled, wait, run
+from drumline_series
+where minute >= :start
+  and minute < :end
+order by minute, queue, task
+
+-- name: read_ticks
+-- The ledger, newest recorded first.
+select schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time
+from drumline_tick
+where (recorded, instant, schedule, replica, mark) < (:recorded, :instant, :schedule, :replica, :mark)
+order by recorded desc, instant desc, schedule desc, replica desc, mark desc
+limit :limit
+
+-- name: read_ticks_of
+-- The ledger of one schedule, newest recorded first.
+select schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time
+from drumline_tick
+where schedule = :name
+  and (recorded, instant, replica, mark) < (:recorded, :instant, :replica, :mark)
+order by recorded desc, instant desc, replica desc, mark desc
+limit :limit
+
+-- name: find_all_running
+-- Which replica runs which jobs.
+select replica, id
+from drumline_job
+where state = 'x'
+
+-- name: read_lines
+-- A job's log lines in the order they came.
+select number, at, level, message, fields, attempt
+from drumline_log
+where job = :job
+  and place >= :after
+order by place
+limit :limit
+
+-- name: read_audit
+-- Who did what, newest first.
+select id, at, by, action, targets, answers, part_of
+from drumline_audit
+where (at, id) < (:at, :id)
+order by at desc, id desc
+limit :limit

@@ -1,0 +1,327 @@
+"""The threads that hold the connections: one that writes, one that reads.
+
+Callers hand over whole operations. What has queued up for the writer while it was busy shares one transaction, each
+operation inside a savepoint of its own, so that one that fails leaves its neighbours alone:
+
+    begin immediate ── member ── member ── … ── totals, series, hints ── commit ── answers
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
+
+from drumline.clock import Clock, SystemClock
+from drumline.errors import StoreUnusable
+from drumline.model.instant import to_millis
+from drumline.stores.sqlite.claim import demote
+from drumline.stores.sqlite.connect import PATIENCE, Place, translate
+from drumline.stores.sqlite.step import Step, settle
+from drumline.stores.statements import Operation, run
+
+__all__ = ["Call", "Reader", "Writer"]
+
+T = TypeVar("T")
+
+# More than this do not share a commit, nor what comes after so many seconds: beats must not wait for long.
+_MOST_TOGETHER = 1000
+_LONGEST_TOGETHER = 0.1
+
+Make = Callable[[Step], Operation[T]]
+
+
+class Call(Generic[T]):
+    """One operation on its way through a thread, and where its answer goes."""
+
+    __slots__ = ("answer", "error", "is_urgent", "make", "reply")
+
+    def __init__(self, make: Make[T], reply: _Reply, *, is_urgent: bool) -> None:
+        self.make = make
+        self.reply = reply
+        self.is_urgent = is_urgent
+        self.answer: T | None = None
+        self.error: Exception | None = None
+
+
+class _LoopReply:
+    """Where an answer for an event loop goes. A caller who was cancelled is no longer there to get it."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+
+
+_Reply = _LoopReply | Future[Any]
+
+
+class Worker:
+    """A thread with a connection, started when there is work, and a queue in front of it."""
+
+    def __init__(self, place: Place, clock: Clock, name: str) -> None:
+        self._place = place
+        self._clock = clock
+        self._name = name
+        self._begin()
+
+    def _begin(self) -> None:
+        self._condition = threading.Condition()
+        # Held while the connection is in use: whoever forks takes it first.
+        self._gate = threading.Lock()
+        self._urgent: deque[Call[Any]] = deque()
+        self._calls: deque[Call[Any]] = deque()
+        self._thread: threading.Thread | None = None
+        self._is_closing = False
+        self._is_stopped = False
+        self._connection: sqlite3.Connection | None = None
+        self._is_suspect = False
+
+    def submit(self, make: Make[T], *, is_urgent: bool = False) -> asyncio.Future[T]:
+        """Run the operation; its answer comes to this event loop."""
+        reply = _LoopReply(asyncio.get_running_loop())
+        self._put(Call(make, reply, is_urgent=is_urgent))
+        return reply.future
+
+    def call(self, make: Make[T], *, is_urgent: bool = False) -> T:
+        """Run the operation, and block this thread until it is over."""
+        reply: Future[T] = Future()
+        self._put(Call(make, reply, is_urgent=is_urgent))
+        return reply.result()
+
+    def close(self) -> None:
+        """Do what is queued, then give back thread and connection."""
+        with self._condition:
+            thread = self._thread
+            self._is_closing = thread is not None
+            self._condition.notify_all()
+        if thread is not None:
+            thread.join()
+
+    def stop_for_fork(self) -> None:
+        """Give back the connection and hold still, until `go_on`: no lock of the driver may cross a fork."""
+        self._is_stopped = self._gate.acquire(timeout=PATIENCE)
+        if self._is_stopped:
+            self._disconnect()
+
+    def go_on(self) -> None:
+        """In the parent: work again."""
+        if self._is_stopped:
+            self._is_stopped = False
+            self._gate.release()
+
+    def forget(self) -> None:
+        """In the child: thread, queue and locks are the parent's."""
+        self._begin()
+
+    def _put(self, call: Call[Any]) -> None:
+        with self._condition:
+            (self._urgent if call.is_urgent else self._calls).append(call)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._thread.start()
+            self._condition.notify()
+
+    def _work(self) -> None:
+        while calls := self._take():
+            with self._gate:
+                rest = self._serve(calls)
+                if self._is_suspect:
+                    self._disconnect()
+            self._deliver(calls[: len(calls) - len(rest)])
+            self._put_back(rest)
+
+    def _take(self) -> list[Call[Any]]:
+        """What has queued up, urgent calls first; nothing when the thread shall end."""
+        with self._condition:
+            while not self._urgent and not self._calls:
+                if self._is_closing:
+                    with self._gate:
+                        self._disconnect()
+                    self._thread, self._is_closing = None, False
+                    return []
+                self._condition.wait()
+            calls = [*self._urgent, *self._calls]
+            self._urgent.clear()
+            self._calls.clear()
+            if len(calls) > _MOST_TOGETHER:
+                self._calls.extend(calls[_MOST_TOGETHER:])
+                del calls[_MOST_TOGETHER:]
+            return calls
+
+    def _put_back(self, calls: Sequence[Call[Any]]) -> None:
+        with self._condition:
+            self._calls.extendleft(reversed(calls))
+
+    def _serve(self, calls: Sequence[Call[Any]]) -> Sequence[Call[Any]]:
+        """Run the calls, and give back those that shall wait for the next turn."""
+        raise NotImplementedError
+
+    def _connect(self) -> sqlite3.Connection:
+        raise NotImplementedError
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._place.close(self._connection)
+            self._connection = None
+        self._is_suspect = False
+
+    def _now(self) -> int:
+        return to_millis(self._clock.now())
+
+    def _fail(self, calls: Iterable[Call[Any]], error: Exception) -> None:
+        """Fail the calls. After some errors only a new connection can tell whether the file is well again."""
+        meaning = error
+        if isinstance(error, sqlite3.Error):
+            meaning = translate(error, self._place.path)
+            meaning.__cause__ = error
+        for call in calls:
+            call.error = meaning
+        self._is_suspect |= isinstance(meaning, StoreUnusable)
+
+    def _deliver(self, calls: Sequence[Call[Any]]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[Call[Any]]] = {}
+        for call in calls:
+            if isinstance(call.reply, _LoopReply):
+                by_loop.setdefault(call.reply.loop, []).append(call)
+            elif call.error is not None:
+                call.reply.set_exception(call.error)
+            else:
+                call.reply.set_result(call.answer)
+        for loop, group in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_answer_all, group)
+            except RuntimeError:
+                # The loop has closed, and with it all who waited there.
+                continue
+
+
+def _answer_all(calls: Sequence[Call[Any]]) -> None:
+    for call in calls:
+        assert isinstance(call.reply, _LoopReply)
+        future = call.reply.future
+        if future.done():
+            continue
+        if call.error is not None:
+            future.set_exception(call.error)
+        else:
+            future.set_result(call.answer)
+
+
+class Reader(Worker):
+    """Runs each operation in a transaction of its own, on one state of the file. Never waits for the writer."""
+
+    def _connect(self) -> sqlite3.Connection:
+        return self._place.connect_reader()
+
+    def _serve(self, calls: Sequence[Call[Any]]) -> Sequence[Call[Any]]:
+        for call in calls:
+            try:
+                connection = self._connected()
+                connection.execute("begin")
+                try:
+                    call.answer = run(connection.cursor(), call.make(Step(self._now())))
+                finally:
+                    connection.rollback()
+            except Exception as error:  # noqa: BLE001 - given to the caller
+                self._fail([call], error)
+        return ()
+
+
+class Writer(Worker):
+    """Runs operations under the write mutex, and commits those together that have queued up."""
+
+    def __init__(self, place: Place, clock: Clock, name: str, tell: Callable[[Step], None]) -> None:
+        super().__init__(place, clock, name)
+        self._tell = tell
+        self._timer = SystemClock()
+        # The latest instant that this writer has seen.
+        self.latest = 0
+
+    def _connect(self) -> sqlite3.Connection:
+        return self._place.connect_writer()
+
+    def _serve(self, calls: Sequence[Call[Any]]) -> Sequence[Call[Any]]:
+        committed: list[Step] = []
+        try:
+            connection = self._connected()
+            with self._place.mutex.held():
+                rest = self._commit(connection, calls, committed)
+        except Exception as error:  # noqa: BLE001 - given to the callers
+            self._fail(calls, error)
+            return ()
+        for step in committed:
+            self._tell(step)
+        return rest
+
+    def _commit(
+        self, connection: sqlite3.Connection, calls: Sequence[Call[Any]], committed: list[Step]
+    ) -> Sequence[Call[Any]]:
+        """Run the calls in one transaction, and give back those for which the time did not suffice."""
+        connection.execute("begin immediate")
+        common = Step(self._now())
+        count = len(calls)
+        try:
+            self._follow_clock(connection, common)
+            count = self._run_members(connection, calls, common)
+            run(connection.cursor(), settle(common))
+            connection.commit()
+        except Exception as error:  # noqa: BLE001 - given to the callers
+            connection.rollback()
+            if len(calls) == 1:
+                self._fail(calls, error)
+            else:
+                # One of them spoils the transaction for all: alone, each succeeds or fails by itself.
+                for call in calls:
+                    self._commit(connection, [call], committed)
+            return ()
+        committed.append(common)
+        return calls[count:]
+
+    def _run_members(self, connection: sqlite3.Connection, calls: Sequence[Call[Any]], common: Step) -> int:
+        """Run the calls one after another, and say how many the time sufficed for."""
+        cursor = connection.cursor()
+        end = self._timer.monotonic() + _LONGEST_TOGETHER
+        for count, call in enumerate(calls):
+            if count and self._timer.monotonic() > end:
+                return count
+            call.error = None
+            if len(calls) == 1:
+                self._run_member(cursor, call, common)
+            else:
+                self._run_apart(cursor, call, common)
+        return len(calls)
+
+    def _run_apart(self, cursor: sqlite3.Cursor, call: Call[Any], common: Step) -> None:
+        """Run the call so that its failure undoes only what it did itself."""
+        cursor.execute("savepoint member")
+        try:
+            self._run_member(cursor, call, common)
+        except Exception as error:
+            if not cursor.connection.in_transaction:
+                # Some errors undo the whole transaction.
+                raise
+            cursor.execute("rollback to member")
+            self._fail([call], error)
+        cursor.execute("release member")
+
+    def _run_member(self, cursor: sqlite3.Cursor, call: Call[Any], common: Step) -> None:
+        step = Step(self._now())
+        call.answer = run(cursor, call.make(step))
+        common.join(step)
+
+    def _follow_clock(self, connection: sqlite3.Connection, step: Step) -> None:
+        """Mend what was ready by a later time than now, if the clock has gone back."""
+        if step.now < self.latest:
+            run(connection.cursor(), demote(step))
+        self.latest = step.now
