@@ -97,13 +97,29 @@ class ManualClock:
         with self._lock:
             self._elapsed += step
             while self._sleepers and self._sleepers[0][0] <= self._elapsed:
-                deadline = heapq.heappop(self._sleepers)[2]
-                if not deadline.done():
-                    deadline.set_result(None)
+                _wake(heapq.heappop(self._sleepers)[2])
 
     def set(self, instant: datetime) -> None:
         """Make `instant` the present, also backwards; monotonic time and waiters are not touched."""
         self._start = instant - self._elapsed
+
+
+def _wake(sleeper: asyncio.Future[None]) -> None:
+    """Let a waiter go on; one that waits on another thread's event loop is woken there."""
+    loop = sleeper.get_loop()
+    try:
+        is_here = asyncio.get_running_loop() is loop
+    except RuntimeError:
+        is_here = False
+    if is_here:
+        _settle(sleeper)
+    elif not loop.is_closed():
+        loop.call_soon_threadsafe(_settle, sleeper)
+
+
+def _settle(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
 
 
 def fresh_id() -> str:

@@ -1,0 +1,1 @@
+"""RUN: loops that carry values from store to function and back."""

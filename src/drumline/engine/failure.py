@@ -1,0 +1,42 @@
+"""An exception as text: what the store keeps of it, and what it asks for."""
+
+from __future__ import annotations
+
+import traceback
+
+from drumline.errors import BadOption, GiveUp, Retry, Snooze
+from drumline.model.job import Failure
+from drumline.model.result import cut
+from drumline.policy.retry import parse_after
+from drumline.policy.task import TaskDefinition
+from drumline.policy.verdict import Raised, Wish
+
+__all__ = ["failure", "raised"]
+
+
+def failure(error: BaseException) -> Failure:
+    """The error as text, even if it cannot print itself."""
+    kind = type(error).__qualname__
+    try:
+        message = str(error)
+    except Exception as broken:  # noqa: BLE001 - user code may fail in any way while it describes its failure
+        message = f"(its message cannot be shown: {type(broken).__name__})"
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except Exception as broken:  # noqa: BLE001 - the same
+        trace = f"(its traceback cannot be shown: {type(broken).__name__})"
+    return Failure(kind, cut(message), cut(trace))
+
+
+def raised(definition: TaskDefinition, error: BaseException) -> Raised:
+    """What the task's error says shall become of its job."""
+    try:
+        if isinstance(error, Snooze):
+            return Raised(failure(error), Wish.SNOOZE, parse_after(error.after))
+        if isinstance(error, Retry):
+            return Raised(failure(error), Wish.RETRY, None if error.after is None else parse_after(error.after))
+    except BadOption as bad:
+        return Raised(failure(bad.at(f"task {definition.name}")))
+    if isinstance(error, GiveUp) or not definition.is_worth_retrying(error):
+        return Raised(failure(error), Wish.GIVE_UP)
+    return Raised(failure(error))

@@ -1,0 +1,147 @@
+"""Recording: how executions ended, through the verdict, into the store, in batches.
+
+Nobody waits for company: what has come together while one batch was being written is the next one. What running jobs
+say of themselves goes the same way, and before the outcome of the job that said it: after its end it would be refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+
+from drumline.clock import Clock
+from drumline.engine.execution import Execution, Executions
+from drumline.events import ClaimLost, Events, JobClosed, StaleWrite
+from drumline.model.claim import Claim, ClaimRef, Note
+from drumline.model.outcome import Outcome
+from drumline.policy.verdict import Ending, Stopped, verdict
+from drumline.stores.base import Store
+
+__all__ = ["Recorder"]
+
+# The most outcomes in one batch, and the least seconds between two batches that hold only words.
+LARGEST_BATCH = 500
+WORDS_EVERY = 0.1
+
+
+class Recorder:
+    """Writes outcomes and words; keeps them until they are written."""
+
+    def __init__(
+        self,
+        store: Store,
+        executions: Executions,
+        *,
+        by: str,
+        clock: Clock,
+        events: Events,
+        on_outcome: Callable[[], None],
+        on_written: Callable[[], None],
+    ) -> None:
+        self.stale_writes = 0
+        self._store = store
+        self._executions = executions
+        self._by = by
+        self._clock = clock
+        self._events = events
+        self._on_outcome = on_outcome
+        self._on_written = on_written
+        self._loop = asyncio.get_running_loop()
+        self._outcomes: dict[ClaimRef, Outcome] = {}
+        self._notes: list[Note] = []
+        self._talking: dict[ClaimRef, Execution] = {}
+        self._words_at = float("-inf")
+
+    @property
+    def backlog(self) -> int:
+        """Outcomes that are not yet written."""
+        return len(self._outcomes)
+
+    @property
+    def idle(self) -> bool:
+        return not (self._outcomes or self._notes or self._talking)
+
+    def close(self, execution: Execution, ending: Ending) -> None:
+        """Record how an execution ended."""
+        if not execution.held:
+            # Taken over by the fleet: whatever we wrote would be refused.
+            self._executions.remove(execution)
+            self._on_written()
+            return
+        self._outcomes[execution.claim.ref] = verdict(
+            execution.claim, ending, by=self._by, started_at=execution.started_at, ended_at=execution.now()
+        )
+        self._on_outcome()
+
+    def give_back(self, claim: Claim) -> None:
+        """Release a claim that never came to run here."""
+        at = claim.claimed_at
+        self._outcomes[claim.ref] = verdict(claim, Stopped(), by=self._by, started_at=at, ended_at=at)
+        self._on_outcome()
+
+    def listen(self, execution: Execution) -> None:
+        """An execution has something to say. Called from any thread."""
+        if self._executions.get(execution.claim.ref) is not execution:
+            # A thread that was left to itself: nobody would keep what it says.
+            return
+        self._talking[execution.claim.ref] = execution
+        with suppress(RuntimeError):
+            # Unless the event loop has gone, and with it all that was to be recorded.
+            self._loop.call_soon_threadsafe(self._on_outcome)
+
+    def lost(self, ref: ClaimRef, operation: str) -> None:
+        """A write was refused: somebody else has taken the claim over."""
+        self.stale_writes += 1
+        self._events.emit(StaleWrite(ref.id, ref.fence, operation))
+        if operation != "report":
+            self._events.emit(ClaimLost(ref.id, ref.fence))
+
+    async def step(self) -> float | None:
+        """Write one batch."""
+        batch = dict(islice(self._outcomes.items(), LARGEST_BATCH))
+        pause = self._words_at + WORDS_EVERY - self._clock.monotonic()
+        if not batch and pause > 0:
+            return pause if self._talking else None
+        self._collect_words()
+        if self._notes:
+            await self._write_words()
+        if batch:
+            await self._write_outcomes(batch)
+        return None if self.idle else 0
+
+    def _collect_words(self) -> None:
+        while self._talking:
+            _, execution = self._talking.popitem()
+            note = execution.take_words()
+            if note is not None:
+                self._notes.append(note)
+
+    async def _write_words(self) -> None:
+        notes = list(self._notes)
+        for note, kept in zip(notes, await self._store.report(notes), strict=True):
+            if not kept:
+                self.lost(note.ref, "report")
+        del self._notes[: len(notes)]
+        self._words_at = self._clock.monotonic()
+
+    async def _write_outcomes(self, batch: dict[ClaimRef, Outcome]) -> None:
+        for (ref, outcome), applied in zip(batch.items(), await self._store.finish([*batch.values()]), strict=True):
+            del self._outcomes[ref]
+            execution = self._executions.get(ref)
+            if execution is not None:
+                self._executions.remove(execution)
+            if not applied:
+                self.lost(ref, "finish")
+            elif self._events:
+                self._tell(outcome)
+        self._on_written()
+
+    def _tell(self, outcome: Outcome) -> None:
+        claim, attempt = outcome.claim, outcome.attempt
+        error = None if attempt.error is None else f"{attempt.error.type}: {attempt.error.message}"
+        ran = attempt.ended_at - attempt.started_at
+        self._events.emit(
+            JobClosed(claim.id, claim.task, claim.queue, claim.attempt, attempt.ended, outcome.kind.value, ran, error)
+        )

@@ -1,0 +1,380 @@
+"""The worker: wires the loops of one replica together, and stops them in good order.
+
+    hints ─▶ fetch ─▶ run ─▶ (verdict) ─▶ record ─▶ store
+                                ▲
+             beat thread ───────┘ lost, cancelled          janitor ─▶ (verdict) ─▶ store
+
+To stop: nothing more is claimed; what runs may end within the shutdown time; then coroutines are cancelled and awaited,
+threads left to themselves, and what did not end is given back without spending an attempt; the replica deregisters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from drumline.clock import Clock, SystemClock, fresh_id
+from drumline.engine.beat import Heart
+from drumline.engine.deadlines import Deadlines
+from drumline.engine.execution import Execution, Executions, Reason
+from drumline.engine.fetch import Fetcher
+from drumline.engine.janitor import Janitor
+from drumline.engine.record import Recorder
+from drumline.engine.run import Runner
+from drumline.engine.service import Loop
+from drumline.events import Events, ReplicaStarted, ReplicaStopped
+from drumline.model.claim import ANY_QUEUE, ClaimRef
+from drumline.model.query import Keep
+from drumline.model.replica import Beat, ReplicaInfo, ReplicaState, Role
+from drumline.policy.options import Executor
+from drumline.policy.task import TaskDefinition
+from drumline.policy.verdict import Ending
+from drumline.stores.base import Store, Topic, topic
+
+__all__ = ["Lifespan", "Worker", "WorkerOptions"]
+
+logger = logging.getLogger("drumline.engine")
+
+Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
+
+# How long cancelled coroutines may take to clean up, and the last batch to be written.
+CLEAN_UP = 5.0
+LAST_WRITES = 10.0
+LOOK_WHEN_DRAINING = 0.05
+
+
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How this replica works."""
+
+    name: str
+    role: Role = Role.COMBINED
+    # In the order in which they are served; none named: every queue.
+    queues: tuple[str, ...] = ()
+    concurrency: int = 100
+    threads: int = 32
+    shutdown_timeout: timedelta = timedelta(seconds=25)
+    poll_interval: timedelta = timedelta(seconds=10)
+    # Stop by itself once nothing is left that this worker could run.
+    drain: bool = False
+    version: str = ""
+
+
+class Worker:
+    """One replica's worker part."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Mapping[str, TaskDefinition],
+        options: WorkerOptions,
+        *,
+        lifespan: Lifespan | None = None,
+        clock: Clock | None = None,
+        events: Events | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        self.id = f"{options.name}:{fresh_id()[-8:]}"
+        self._store = store
+        self._registry = registry
+        self._options = options
+        self._lifespan = lifespan
+        self._clock = clock or SystemClock()
+        self._events = events or Events()
+        self._keep = keep or Keep()
+        self._state = ReplicaState.RUNNING
+        self._unknown: frozenset[ClaimRef] = frozenset()
+        self._stopping = asyncio.Event()
+        self._hurried = False
+        # Something ended or was written: whoever waits for that looks again.
+        self._moved = asyncio.Event()
+        self._assemble()
+
+    def _assemble(self) -> None:
+        options = self._options
+        self.executions = Executions()
+        self.recorder = Recorder(
+            self._store,
+            self.executions,
+            by=self.id,
+            clock=self._clock,
+            events=self._events,
+            on_outcome=self._on_outcome,
+            on_written=self._on_written,
+        )
+        self.runner = Runner(
+            self._registry,
+            self.executions,
+            concurrency=options.concurrency,
+            threads=options.threads,
+            clock=self._clock,
+            events=self._events,
+            on_start=self._on_start,
+            close=self._on_end,
+            on_words=self.recorder.listen,
+        )
+        self.fetcher = Fetcher(
+            self._store,
+            self.runner,
+            self.recorder,
+            replica=self.id,
+            queues=options.queues or (ANY_QUEUE,),
+            tasks=self._tasks_by_executor(),
+            most_unwritten=max(2 * options.concurrency, 100),
+            poll=options.poll_interval.total_seconds,
+            clock=self._clock,
+        )
+        self.heart = Heart(
+            self._store,
+            self.executions,
+            describe=self._describe,
+            leases=[definition.options.lease for definition in self._registry.values()],
+            clock=self._clock,
+            on_answer=self._on_beat,
+        )
+        self.janitor = Janitor(
+            self._store,
+            self.executions,
+            by=self.id,
+            steady_since=lambda: self.heart.steady_since,
+            clock=self._clock,
+            keep=self._keep,
+        )
+        self._fetching = self._loop("fetch", self.fetcher.step)
+        self._recording = self._loop("record", self.recorder.step)
+        self._deadlines = self._loop("deadlines", Deadlines(self.executions, self._clock).step)
+        self._cleaning = self._loop("janitor", self.janitor.step)
+        self._draining = self._loop("drain", self._drain)
+
+    def stop(self) -> None:
+        """Begin to stop; asked again, hurry."""
+        self._hurried = self._hurried or self._stopping.is_set()
+        self._stopping.set()
+        self._moved.set()
+
+    async def run(self) -> None:
+        """Work until stopped: by `stop()`, SIGTERM or SIGINT, or, with `drain`, when nothing is left to do."""
+        async with AsyncExitStack() as stack:
+            # Before all else, so that a signal during a slow start leads to a stop in good order too.
+            stack.enter_context(_Signals(self.stop))
+            if self._lifespan is not None:
+                self.runner.state = await stack.enter_async_context(self._lifespan())
+            # Before anything is claimed a beat, so that the fleet knows of this replica.
+            await asyncio.to_thread(self.heart.step)
+            await stack.enter_async_context(self._hints())
+            self._events.emit(ReplicaStarted(self.id, self._clock.now()))
+            self.heart.start()
+            try:
+                cancelled = await self._serve()
+            finally:
+                # However it ended: beats that go on would keep claims alive that nobody works on.
+                self.heart.stop()
+            await self._leave()
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _serve(self) -> bool:
+        """Run the loops until it is time to stop, and then down in good order; say whether we were cancelled."""
+        loops = [self._recording, self._deadlines, self._cleaning]
+        async with asyncio.TaskGroup() as group:
+            if self._options.drain:
+                loops.append(self._draining)
+            fetching = group.create_task(self._fetching.run())
+            others = [group.create_task(loop.run()) for loop in loops]
+            cancelled = await self._wait_for_stop()
+            self._fetching.stop()
+            await _until_ended([fetching])
+            await self._wind_down()
+            for loop in loops:
+                loop.stop()
+            await _until_ended(others)
+        return cancelled
+
+    async def _wait_for_stop(self) -> bool:
+        """Until somebody asks to stop; say whether we were cancelled."""
+        try:
+            await self._stopping.wait()
+        except asyncio.CancelledError:
+            # Whoever runs us is leaving: give the jobs back all the same, but do not make it wait.
+            self._hurried = True
+            return True
+        return False
+
+    async def _drain(self) -> float | None:
+        """Ask to stop once nothing is left to do."""
+        if not self._is_idle or await self._has_work():
+            return LOOK_WHEN_DRAINING
+        self._stopping.set()
+        return None
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self.runner.running and self.recorder.idle and not self.fetcher.claiming
+
+    async def _has_work(self) -> bool:
+        """Whether any unfinished job is one that this worker could run, now or later."""
+        served = frozenset(self._options.queues)
+        return any(
+            count.ready + count.delayed + count.running > 0
+            for count in await self._store.counts()
+            if count.task in self._registry and (not served or count.queue in served)
+        )
+
+    async def _wind_down(self) -> None:
+        """Let what runs come to its end, or give it back."""
+        self._state = ReplicaState.DRAINING
+        self.heart.beat_now()
+        for execution in self.executions:
+            execution.stopping = True
+        patience = self._options.shutdown_timeout.total_seconds()
+        if self.runner.running:
+            logger.info("stopping: %d jobs running, at most %g s for them to end", self.runner.running, patience)
+            await self._until(lambda: self._hurried or not self.runner.running, patience)
+        for execution in self.executions:
+            execution.interrupt(Reason.STOP)
+        await self._until_coroutines_ended(CLEAN_UP)
+        self.runner.release()
+        # Words need no waiting for: those of jobs that have ended are written before their outcomes.
+        await self._until(lambda: not self.recorder.backlog, LAST_WRITES)
+
+    async def _until(self, holds: Callable[[], bool], timeout: float) -> None:
+        """Wait until the condition holds, or the time is over."""
+        deadline = self._clock.monotonic() + timeout
+        while not holds():
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                return
+            self._moved.clear()
+            await self._clock.wait(self._moved, left)
+
+    async def _until_coroutines_ended(self, timeout: float) -> None:
+        tasks = [e.task for e in self.executions if e.task is not None and e.definition.executor is Executor.COROUTINE]
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout)
+
+    async def _leave(self) -> None:
+        """Say good-bye, so that the fleet need not wait for three silent beats."""
+        await self.heart.wait_stopped()
+        self._state = ReplicaState.GONE
+        try:
+            async with asyncio.timeout(CLEAN_UP):
+                await self._store.beat(self._describe(timedelta(seconds=10)), [])
+        except Exception as error:  # noqa: BLE001 - the fleet will find out by itself, a little later
+            logger.warning("could not deregister: %r", error)
+        self.runner.shut()
+        self._events.emit(ReplicaStopped(self.id))
+
+    @asynccontextmanager
+    async def _hints(self) -> AsyncIterator[None]:
+        queues = self._options.queues or (ANY_QUEUE,)
+        async with self._store.wakeups(self._on_hint) as listener:
+            listener.watch([topic.CHANGES, topic.cancel(self.id), *(topic.queue(queue) for queue in queues)])
+            yield
+
+    def _on_hint(self, heard: Topic) -> None:
+        if heard == topic.cancel(self.id):
+            self.heart.beat_now()
+            return
+        self.fetcher.hint()
+        self._fetching.wake()
+
+    def _on_start(self, execution: Execution) -> None:
+        self.heart.know_lease(execution.claim.options.lease)
+        if execution.deadline is not None:
+            self._deadlines.wake()
+
+    def _on_end(self, execution: Execution, ending: Ending) -> None:
+        self.recorder.close(execution, ending)
+        self._fetching.wake()
+        self._moved.set()
+
+    def _on_outcome(self) -> None:
+        self._recording.wake()
+
+    def _on_written(self) -> None:
+        self._fetching.wake()
+        self._moved.set()
+
+    def _on_beat(self, beat: Beat) -> None:
+        # Once each: every beat says it again until the task has ended.
+        for execution in self._running_of(beat.lost):
+            if execution.held:
+                self.recorder.lost(execution.claim.ref, "beat")
+                execution.interrupt(Reason.LOST)
+        for execution in self._running_of(beat.cancelling):
+            if execution.reason is None:
+                execution.interrupt(Reason.CANCEL)
+        # Twice in a row, and with no claim under way: not merely a reply that was still travelling.
+        unknown = {claim.ref: claim for claim in beat.unknown if self.executions.get(claim.ref) is None}
+        for ref in self._unknown & unknown.keys():
+            if not self.fetcher.claiming:
+                self.recorder.give_back(unknown[ref])
+        self._unknown = frozenset(unknown)
+        if self.janitor.hear(beat.now, beat.next_lease_end):
+            self._cleaning.wake()
+
+    def _running_of(self, refs: Iterable[ClaimRef]) -> list[Execution]:
+        found = (self.executions.get(ref) for ref in refs)
+        return [execution for execution in found if execution is not None]
+
+    def _describe(self, beat_every: timedelta) -> ReplicaInfo:
+        options = self._options
+        return ReplicaInfo(
+            id=self.id,
+            name=options.name,
+            role=options.role,
+            state=self._state,
+            queues=options.queues,
+            tasks=tuple(sorted(self._registry)),
+            slots=options.concurrency,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=options.version,
+            beat_every=beat_every,
+            stale_writes=self.recorder.stale_writes,
+        )
+
+    def _tasks_by_executor(self) -> dict[Executor, list[str]]:
+        by_executor: dict[Executor, list[str]] = {}
+        for name, definition in sorted(self._registry.items()):
+            by_executor.setdefault(definition.executor, []).append(name)
+        return by_executor
+
+    def _loop(self, name: str, step: Callable[[], Any]) -> Loop:
+        return Loop(name, step, clock=self._clock, events=self._events)
+
+
+async def _until_ended(loops: Iterable[asyncio.Task[None]]) -> None:
+    """Wait for loops that were stopped; the present turn of one may hang in a store that is out of reach."""
+    _, hanging = await asyncio.wait(loops, timeout=CLEAN_UP)
+    for loop in hanging:
+        logger.warning("a call to the store does not end; leaving without its answer")
+        loop.cancel()
+
+
+class _Signals:
+    """SIGTERM and SIGINT call `stop` while the context is open; elsewhere than in the main thread there are none."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        self._caught: list[signal.Signals] = []
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+            self._caught.append(number)
+
+    def __exit__(self, *exc: object) -> None:
+        for number in self._caught:
+            asyncio.get_running_loop().remove_signal_handler(number)

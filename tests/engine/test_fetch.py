@@ -1,0 +1,273 @@
+import asyncio
+import threading
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+
+from drumline.engine.fetch import Fetcher
+from drumline.engine.record import Recorder
+from drumline.engine.run import Runner
+from drumline.errors import StoreUnreachable
+from drumline.model.claim import ANY_QUEUE, Share
+from drumline.policy.options import Executor
+from tests.engine.kit import ME
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio
+
+POLL = 10.0
+
+
+class Bench:
+    """A fetcher that is stepped by hand; what it claims runs until the test says."""
+
+    def __init__(self, kit, *, concurrency=4, threads=2, queues=(ANY_QUEUE,), most_unwritten=100):
+        self.kit = kit
+        self.gate = asyncio.Event()
+        self.thread_gate = threading.Event()
+        kit.task(self._wait, name="wait")
+        kit.task(self._block, name="block")
+        self.recorder = Recorder(
+            kit.store,
+            kit.executions,
+            by=ME,
+            clock=kit.clock,
+            events=kit.events,
+            on_outcome=lambda: None,
+            on_written=lambda: None,
+        )
+        self.runner = Runner(
+            kit.registry,
+            kit.executions,
+            concurrency=concurrency,
+            threads=threads,
+            clock=kit.clock,
+            events=kit.events,
+            on_start=lambda _: None,
+            close=self.recorder.close,
+            on_words=self.recorder.listen,
+        )
+        self.queues = queues
+        self.most_unwritten = most_unwritten
+        self.fetcher = self.make({Executor.COROUTINE: ["wait"]})
+
+    def make(self, tasks):
+        return Fetcher(
+            self.kit.store,
+            self.runner,
+            self.recorder,
+            replica=ME,
+            queues=self.queues,
+            tasks=tasks,
+            most_unwritten=self.most_unwritten,
+            poll=lambda: POLL,
+            clock=self.kit.clock,
+        )
+
+    async def _wait(self) -> None:
+        await self.gate.wait()
+
+    def _block(self) -> None:
+        self.thread_gate.wait(10)
+
+    async def free(self):
+        """Let everything that runs come to its end."""
+        self.gate.set()
+        self.thread_gate.set()
+        await eventually(lambda: not self.runner.running)
+        self.gate.clear()
+        self.thread_gate.clear()
+
+    @property
+    def claims(self):
+        return self.kit.wire.asked("claim")
+
+    @property
+    def running(self):
+        return sorted(execution.claim.task for execution in self.kit.executions)
+
+
+@pytest_asyncio.fixture
+async def bench(kit):
+    made = Bench(kit)
+    yield made
+    await made.free()
+    made.runner.shut()
+
+
+async def test_as_much_is_claimed_as_there_is_room_for(bench, kit):
+    for _ in range(10):
+        kit.enqueue("wait")
+    await bench.fetcher.step()
+    assert bench.runner.running == 4
+    assert bench.claims[0][:4] == (ME, [Share(ANY_QUEUE, 4)], 4, ["wait"])
+
+
+async def test_queues_are_asked_in_the_order_given(kit):
+    bench = Bench(kit, queues=("b", "a"))
+    await bench.fetcher.step()
+    assert bench.claims[0][1] == [Share("b", 4), Share("a", 4)]
+
+
+async def test_without_room_nothing_is_asked_and_it_sleeps_until_woken(bench, kit):
+    for _ in range(5):
+        kit.enqueue("wait")
+    await bench.fetcher.step()
+    assert await bench.fetcher.step() is None
+    assert len(bench.claims) == 1
+
+
+async def test_each_executor_has_room_of_its_own(bench, kit):
+    fetcher = bench.make({Executor.COROUTINE: ["wait"], Executor.THREAD: ["block"]})
+    for _ in range(5):
+        kit.enqueue("block")
+    await fetcher.step()
+    assert [(given[2], given[3]) for given in bench.claims] == [(4, ["wait"]), (2, ["block"])]
+    assert bench.running == ["block", "block"]
+
+
+async def test_a_full_claim_is_followed_by_another_as_soon_as_there_is_room(bench, kit):
+    for _ in range(6):
+        kit.enqueue("wait")
+    await bench.fetcher.step()
+    await bench.free()
+    await bench.fetcher.step()
+    assert len(bench.claims) == 2
+    assert bench.runner.running == 2
+
+
+async def test_a_slot_that_falls_free_after_a_short_look_costs_no_claim(bench, kit):
+    kit.enqueue("wait")
+    assert await bench.fetcher.step() == POLL
+    await bench.free()
+    kit.clock.advance(1)
+    assert await bench.fetcher.step() == pytest.approx(POLL - 1)
+    assert len(bench.claims) == 1
+
+
+async def test_after_the_poll_interval_it_looks_again(bench, kit):
+    await bench.fetcher.step()
+    kit.clock.advance(POLL)
+    assert await bench.fetcher.step() == POLL
+    assert len(bench.claims) == 2
+
+
+async def test_a_hint_leads_to_a_look_at_once(bench):
+    await bench.fetcher.step()
+    bench.fetcher.hint()
+    await bench.fetcher.step()
+    assert len(bench.claims) == 2
+
+
+async def test_a_hint_during_a_claim_leads_to_another_look(bench, kit):
+    hold = kit.wire.hold_reply("claim")
+    step = asyncio.create_task(bench.fetcher.step())
+    await eventually(lambda: hold.waiting)
+    # Enqueued after the store has answered, and hinted at before the answer came.
+    kit.enqueue("wait")
+    bench.fetcher.hint()
+    hold.let_go()
+    pause = await step
+    assert pause is not None
+    assert pause <= 0
+    await bench.fetcher.step()
+    assert bench.runner.running == 1
+
+
+async def test_it_sleeps_until_the_next_delayed_job_is_due(bench, kit):
+    kit.enqueue("wait", using={"delay": "2500ms"})
+    assert await bench.fetcher.step() == 2.5
+    kit.clock.advance(2.5)
+    await bench.fetcher.step()
+    assert bench.runner.running == 1
+
+
+async def test_it_never_sleeps_longer_than_the_poll_interval(bench, kit):
+    kit.enqueue("wait", using={"delay": "1h"})
+    assert await bench.fetcher.step() == POLL
+
+
+async def test_the_same_token_is_used_until_an_answer_came(bench, kit):
+    kit.enqueue("wait")
+    kit.wire.lose_reply("claim", times=2)
+    for _ in range(2):
+        with pytest.raises(StoreUnreachable):
+            await bench.fetcher.step()
+        assert bench.fetcher.claiming
+    await bench.fetcher.step()
+    tokens = [given[4] for given in bench.claims]
+    assert len(set(tokens)) == 1
+    assert bench.runner.running == 1
+    assert not bench.fetcher.claiming
+    bench.fetcher.hint()
+    await bench.fetcher.step()
+    assert bench.claims[-1][4] != tokens[0]
+
+
+async def test_after_an_error_it_looks_again_at_once(bench, kit):
+    kit.enqueue("wait")
+    kit.wire.fail("claim", times=1)
+    with pytest.raises(StoreUnreachable):
+        await bench.fetcher.step()
+    await bench.fetcher.step()
+    assert bench.runner.running == 1
+
+
+async def test_claiming_is_true_while_a_call_is_under_way(bench, kit):
+    hold = kit.wire.hold("claim")
+    assert not bench.fetcher.claiming
+    step = asyncio.create_task(bench.fetcher.step())
+    await eventually(lambda: hold.waiting)
+    assert bench.fetcher.claiming
+    hold.let_go()
+    await step
+    assert not bench.fetcher.claiming
+
+
+async def test_a_backlog_of_unwritten_outcomes_holds_up_claiming_until_it_is_written(kit):
+    bench = Bench(kit, most_unwritten=2)
+    for _ in range(4):
+        kit.enqueue("wait")
+    bench.gate.set()
+    await bench.fetcher.step()
+    await eventually(lambda: bench.recorder.backlog == 4)
+    kit.enqueue("wait")
+    bench.fetcher.hint()
+    assert await bench.fetcher.step() is None
+    assert len(bench.claims) == 1
+    await bench.recorder.step()
+    await bench.fetcher.step()
+    assert len(bench.claims) == 2
+
+
+async def test_times_are_reckoned_from_when_the_answer_came(bench, kit):
+    job_id = kit.enqueue("wait")
+    hold = kit.wire.hold_reply("claim")
+    step = asyncio.create_task(bench.fetcher.step())
+    await eventually(lambda: hold.waiting)
+    kit.clock.advance(timedelta(seconds=5))
+    hold.let_go()
+    await step
+    (execution,) = kit.executions
+    assert execution.claim.id == job_id
+    assert execution.now() == execution.claim.claimed_at
+
+
+async def test_a_flood_of_one_executor_does_not_keep_out_the_other(kit):
+    bench = Bench(kit, concurrency=1)
+    fetcher = bench.make({Executor.COROUTINE: ["wait"], Executor.THREAD: ["block"]})
+    for _ in range(20):
+        kit.enqueue("wait")
+    kit.enqueue("block")
+    ran = []
+    for _ in range(3):
+        await fetcher.step()
+        ran += bench.running
+        await bench.free()
+        await bench.recorder.step()
+        # Woken once more for the batch that was written, as the worker does; there must be no beat in step with it.
+        fetcher.hint()
+    assert "block" in ran
+    assert "wait" in ran
+    bench.runner.shut()
