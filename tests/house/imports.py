@@ -12,7 +12,7 @@ PACKAGE = "drumline"
 # The package itself, where the public names are, stands after everything that it may show.
 LAYERS = (
     *("errors", "clock", "events", "model", "policy", "stores", "engine"),
-    *("blocking", "client", "config", "app", "testing", PACKAGE, "web", "cli", "__main__"),
+    *("client", "blocking", "config", "app", "testing", PACKAGE, "web", "demo", "cli", "__main__"),
 )
 CONCRETE_STORES = ("sqlite", "postgres", "redis")
 STORE_LAYERS = {"base": 0, "statements": 1, "hub": 2, "memory": 3, "files": 4, **dict.fromkeys(CONCRETE_STORES, 5), "open": 6}
@@ -37,12 +37,10 @@ def find_leaks(init: Path) -> list[str]:
     """Say what a package's front file holds besides the public names it lists in `__all__`."""
     tree = ast.parse(init.read_text())
     shown = set(_listed_names(tree))
-    names = {
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
+    # What is imported under TYPE_CHECKING is shown too, by `__getattr__`; what is not ours only serves that.
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    ours = (node for node in imports if (node.module or "").partition(".")[0] == PACKAGE)
+    names = {alias.asname or alias.name for node in ours for alias in node.names}
     definitions = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     defined = [node.name for node in tree.body if isinstance(node, definitions)]
     return [

@@ -1,0 +1,82 @@
+"""Background jobs and schedules for Python: one decorator, from a laptop's SQLite file to a fleet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from drumline.app import Call, Drumline, Task
+    from drumline.client import JobHandle
+    from drumline.errors import (
+        BadArgument,
+        BadOption,
+        BadSettings,
+        DrumlineError,
+        GiveUp,
+        JobCancelled,
+        JobDead,
+        JobNotFound,
+        KeyTaken,
+        Retry,
+        SchemaMismatch,
+        Snooze,
+        StoreError,
+        StoreUnreachable,
+        StoreUnusable,
+        UnknownTask,
+    )
+    from drumline.model.context import Context, current
+    from drumline.model.job import Job, JobState
+    from drumline.model.options import Backoff, Retention
+
+__all__ = [
+    "BadArgument",
+    "BadOption",
+    "BadSettings",
+    "Backoff",
+    "Call",
+    "Context",
+    "Drumline",
+    "DrumlineError",
+    "GiveUp",
+    "Job",
+    "JobCancelled",
+    "JobDead",
+    "JobHandle",
+    "JobNotFound",
+    "JobState",
+    "KeyTaken",
+    "Retention",
+    "Retry",
+    "SchemaMismatch",
+    "Snooze",
+    "StoreError",
+    "StoreUnreachable",
+    "StoreUnusable",
+    "Task",
+    "UnknownTask",
+    "current",
+]
+
+# Where the names live that are not errors. A name is imported when it is first asked for: `drumline --help` needs none.
+_PLACES = {
+    **dict.fromkeys(("Call", "Drumline", "Task"), "drumline.app"),
+    **dict.fromkeys(("JobHandle",), "drumline.client"),
+    **dict.fromkeys(("Context", "current"), "drumline.model.context"),
+    **dict.fromkeys(("Job", "JobState"), "drumline.model.job"),
+    **dict.fromkeys(("Backoff", "Retention"), "drumline.model.options"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_PLACES.get(name, "drumline.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,148 @@
+"""`drum.sync`: every verb, blocking, for code that is not async. One hidden event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from drumline.model.instant import Duration
+from drumline.model.job import LogLine
+from drumline.model.query import Answer, By, Counts
+from drumline.model.replica import Replica
+
+if TYPE_CHECKING:
+    from drumline.client import Client, JobHandle
+
+__all__ = ["Blocking", "BlockingJobs", "BlockingLoop", "BlockingQueues"]
+
+T = TypeVar("T")
+
+
+class BlockingLoop:
+    """An event loop in a daemon thread, begun at first use and again after a fork."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid: int | None = None
+        self._lock = threading.Lock()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's answer. Not for use on that loop itself."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._started()).result()
+
+    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """The items of an async iterator, one by one."""
+        while (item := self.run(_next(items))) is not _END:
+            yield item
+
+    def close(self) -> None:
+        if self._loop is not None and self._pid == os.getpid():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop = None
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._pid != os.getpid():
+                self._loop = asyncio.new_event_loop()
+                self._pid = os.getpid()
+                threading.Thread(target=self._serve, args=(self._loop,), name="drumline-sync", daemon=True).start()
+            return self._loop
+
+    @staticmethod
+    def _serve(loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            loop.run_forever()
+        finally:
+            loop.close()
+
+
+class BlockingJobs:
+    """`drum.sync.jobs`."""
+
+    def __init__(self, client: Client, loop: BlockingLoop) -> None:
+        self._jobs = client.jobs
+        self._loop = loop
+
+    def get(self, job_id: str) -> JobHandle[Any]:
+        return self._loop.run(self._jobs.get(job_id))
+
+    def find(self, *, limit: int | None = None, **where: Any) -> Iterator[JobHandle[Any]]:
+        return self._loop.iterate(self._jobs.find(limit=limit, **where))
+
+    def wait(self, jobs: Iterable[JobHandle[Any] | str], timeout: Duration | None = None) -> list[JobHandle[Any]]:
+        return self._loop.run(self._jobs.wait(jobs, timeout))
+
+    def as_ended(
+        self, jobs: Iterable[JobHandle[Any] | str], timeout: Duration | None = None
+    ) -> Iterator[JobHandle[Any]]:
+        return self._loop.iterate(self._jobs.as_ended(jobs, timeout))
+
+    def logs(self, job_id: str) -> list[LogLine]:
+        return self._loop.run(self._jobs.logs(job_id))
+
+    def retry(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
+        return self._loop.run(self._jobs.retry(*ids, reason=reason, **where))
+
+    def cancel(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
+        return self._loop.run(self._jobs.cancel(*ids, reason=reason, **where))
+
+    def discard(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
+        return self._loop.run(self._jobs.discard(*ids, reason=reason, **where))
+
+    def reschedule(
+        self,
+        *ids: str,
+        at: datetime | str | None = None,
+        delay: Duration | None = None,
+        reason: str = "",
+        **where: Any,
+    ) -> dict[str, Answer]:
+        return self._loop.run(self._jobs.reschedule(*ids, at=at, delay=delay, reason=reason, **where))
+
+
+class BlockingQueues:
+    """`drum.sync.queues`."""
+
+    def __init__(self, client: Client, loop: BlockingLoop) -> None:
+        self._queues = client.queues
+        self._loop = loop
+
+    def pause(self, *names: str, reason: str = "") -> list[bool]:
+        return self._loop.run(self._queues.pause(*names, reason=reason))
+
+    def resume(self, *names: str, reason: str = "") -> list[bool]:
+        return self._loop.run(self._queues.resume(*names, reason=reason))
+
+    def paused(self) -> dict[str, By]:
+        return self._loop.run(self._queues.paused())
+
+
+class Blocking:
+    """The verbs of a client, blocking."""
+
+    def __init__(self, client: Client, loop: BlockingLoop) -> None:
+        self.jobs = BlockingJobs(client, loop)
+        self.queues = BlockingQueues(client, loop)
+        self._client = client
+        self._loop = loop
+
+    def counts(self) -> Counts:
+        return self._loop.run(self._client.counts())
+
+    def workers(self) -> list[Replica]:
+        return self._loop.run(self._client.workers())
+
+    def wait(self, job: JobHandle[T], timeout: Duration | None = None) -> T:
+        """The result of one job, once it is done."""
+        return self._loop.run(job.wait(timeout))
+
+
+_END: Any = object()
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items, _END)

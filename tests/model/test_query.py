@@ -1,0 +1,58 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from drumline.model.query import HISTOGRAM_MILLIS, Count, Counts, SeriesPoint, Tally, histogram_bucket
+
+ROWS = [
+    Count(queue="a", task="x", ready=1, delayed=2, running=3, done=4, dead=5, cancelled=6),
+    Count(queue="a", task="y", ready=10),
+    Count(queue="b", task="x", running=100, done=200),
+]
+
+
+def test_a_span_falls_into_the_first_bucket_that_is_not_shorter():
+    assert [histogram_bucket(end) for end in HISTOGRAM_MILLIS] == list(range(len(HISTOGRAM_MILLIS)))
+    assert histogram_bucket(-5) == histogram_bucket(0) == 0
+    assert histogram_bucket(3) == HISTOGRAM_MILLIS.index(5)
+    assert histogram_bucket(HISTOGRAM_MILLIS[-1] + 1) == len(HISTOGRAM_MILLIS)
+
+
+def test_a_series_point_has_a_bucket_for_every_span():
+    point = SeriesPoint(minute=datetime(2026, 1, 1, tzinfo=UTC), queue="a", task="x")
+    assert len(point.wait) == len(point.run) == histogram_bucket(10**12) + 1
+
+
+def test_counts_are_told_row_by_row_in_all_by_queue_and_by_task():
+    counts = Counts(ROWS)
+    assert list(counts) == ROWS
+    assert counts.total == Tally(ready=11, delayed=2, running=103, done=204, dead=5, cancelled=6)
+    assert counts.by_queue == {
+        "a": Tally(ready=11, delayed=2, running=3, done=4, dead=5, cancelled=6),
+        "b": Tally(running=100, done=200),
+    }
+    assert counts.by_task == {
+        "x": Tally(ready=1, delayed=2, running=103, done=204, dead=5, cancelled=6),
+        "y": Tally(ready=10),
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "number"),
+    [
+        ("ready", 11),
+        ("delayed", 2),
+        ("running", 103),
+        ("done", 204),
+        ("dead", 5),
+        ("cancelled", 6),
+        ("unfinished", 116),
+    ],
+)
+def test_counts_tell_each_state_in_all(state, number):
+    assert getattr(Counts(ROWS), state) == number
+
+
+def test_no_rows_count_as_nothing():
+    counts = Counts([])
+    assert (counts.total, counts.by_queue, counts.by_task, counts.unfinished) == (Tally(), {}, {}, 0)
