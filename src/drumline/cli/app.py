@@ -1,0 +1,102 @@
+"""Finding the app, and opening its store, for one command."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from drumline.errors import BadSettings, DrumlineError
+
+if TYPE_CHECKING:
+    from drumline import Drumline
+    from drumline.client import Client
+
+__all__ = ["load_app", "open_app", "reach"]
+
+_HOW = "name it as module:attribute, such as shop.jobs:drum, with --app or DRUMLINE_APP"
+
+
+def load_app(name: str | None) -> Drumline:
+    """The app of that name, else the one that the settings name; BadSettings if it cannot be had."""
+    from drumline import Drumline
+
+    chosen = name or _app_of_settings()
+    if chosen is None:
+        raise BadSettings(f"no app is named: {_HOW}")
+    module_name, colon, attribute = chosen.partition(":")
+    if not (module_name and colon and attribute):
+        raise BadSettings(f"app {chosen!r} is not understood: {_HOW}")
+    found: Any = _import(module_name, chosen)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise BadSettings(f"app {chosen!r}: module {module_name} has no {attribute}{_suggest(found)}")
+        found = getattr(found, part)
+    if not isinstance(found, Drumline):
+        raise BadSettings(f"app {chosen!r} is a {type(found).__name__}, not a Drumline")
+    return found
+
+
+def open_app(app: str | None, store: str | None) -> Drumline:
+    """For a command that needs no code: the store alone, or the app that is named, or what the settings say."""
+    from drumline import Drumline
+
+    if app is not None and store is not None:
+        raise BadSettings("give --app or --store, not both: the app names its own store")
+    if store is not None:
+        return Drumline(store)
+    return load_app(app) if app or _app_of_settings() else Drumline()
+
+
+@asynccontextmanager
+async def reach(app: str | None, store: str | None) -> AsyncIterator[Client]:
+    """A client of the store, open while the context is; what it does stands in the audit as done by the cli."""
+    from drumline.client import Client
+    from drumline.clock import SystemClock
+
+    async with open_app(app, store) as drum:
+        yield Client(drum.store, clock=SystemClock(), decode_result=lambda job: job.result, via="cli")
+
+
+def _app_of_settings() -> str | None:
+    from drumline.config import load_settings
+
+    return load_settings().settings.app
+
+
+def _import(module_name: str, chosen: str) -> ModuleType:
+    # A program that is installed has its own folder first; the person means the one they are in.
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(module_name)
+    except DrumlineError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise BadSettings(f"app {chosen!r}: {_blame(error)}") from error
+        raise BadSettings(f"app {chosen!r}: there is no module {error.name}, here or installed") from error
+    except Exception as error:
+        raise BadSettings(f"app {chosen!r}: {_blame(error)}") from error
+
+
+def _blame(error: Exception) -> str:
+    """What went wrong inside the app's own code, and where."""
+    reason = traceback.format_exception_only(error)[-1].strip()
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: {reason}"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename}:{frame.lineno}: {reason}"
+
+
+def _suggest(module: Any) -> str:
+    from drumline import Drumline
+
+    apps = [name for name, value in vars(module).items() if isinstance(value, Drumline)]
+    return f"; it has {', '.join(apps)}" if apps else ", nor any Drumline"

@@ -1,0 +1,63 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+__all__ = [
+    "App",
+    "AppArgument",
+    "At",
+    "Delay",
+    "Ids",
+    "Json",
+    "Key",
+    "QueueName",
+    "Reason",
+    "State",
+    "Store",
+    "Tag",
+    "TaskName",
+    "choose_filter",
+    "read_duration",
+]
+
+AppArgument = Annotated[
+    str | None, typer.Argument(metavar="[APP]", help="The app as module:attribute, such as shop.jobs:drum.")
+]
+App = Annotated[
+    str | None,
+    typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="The app; else DRUMLINE_APP, or the setting app."),
+]
+Store = Annotated[
+    str | None, typer.Option("--store", metavar="URL", help="The store itself; no code of the app is needed.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of jobs; else a filter.")]
+State = Annotated[str | None, typer.Option("--state", help="Only jobs in this state, or these: dead,cancelled.")]
+TaskName = Annotated[str | None, typer.Option("--task", help="Only jobs of this task.")]
+QueueName = Annotated[str | None, typer.Option("--queue", help="Only jobs of this queue.")]
+Tag = Annotated[str | None, typer.Option("--tag", help="Only jobs with this tag.")]
+Key = Annotated[str | None, typer.Option("--key", help="Only jobs with this unique key.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why, for the audit.")]
+At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When: 2026-05-05T14:00:00Z.")]
+Delay = Annotated[str | None, typer.Option("--delay", metavar="DURATION", help="After how long: 90, 500ms, 1h30m.")]
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def choose_filter(
+    state: str | None, task: str | None, queue: str | None, tag: str | None, key: str | None
+) -> dict[str, Any]:
+    """The words that were given, as `drum.jobs.find` takes them."""
+    states = None if state is None else [part.strip() for part in state.split(",") if part.strip()]
+    given = {"state": states, "task": task, "queue": queue, "tag": tag, "key": key}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def read_duration(text: str | None) -> float | str | None:
+    """A duration as code would give it: on a command line a number of seconds is a text too."""
+    return float(text) if text is not None and _NUMBER.fullmatch(text) else text

@@ -1,0 +1,109 @@
+"""How a command shows what it has to say: tables, fields, JSON, and one sentence for what went wrong.
+
+Data may hold anything. It is never read as markup, and what would steer a terminal is shown as an escape.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["clean", "clean_lines", "complain", "say", "show_fields", "show_json", "show_table"]
+
+# Control characters, line and paragraph ends of Unicode, what turns the direction of writing, halves of characters.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_STEERING_BUT_LINES = re.compile(f"(?!\n){_STEERING.pattern}")
+_WHOLE = ("id", "state", "attempt")
+_STYLES = {
+    "ready": "cyan",
+    "delayed": "blue",
+    "running": "yellow",
+    "cancelling": "yellow",
+    "done": "green",
+    "dead": "red",
+    "failed": "red",
+    "cancelled": "magenta",
+}
+
+
+def clean(text: object) -> str:
+    """The text in one line, with escapes for what would steer a terminal."""
+    return _STEERING.sub(_escape, str(text))
+
+
+def clean_lines(text: str) -> str:
+    """The same, but lines stay lines."""
+    return _STEERING_BUT_LINES.sub(_escape, text.expandtabs(4))
+
+
+def say(text: str) -> None:
+    """One line of an answer."""
+    print(clean(text))
+
+
+def complain(sentence: object) -> None:
+    """What went wrong, in one line, where errors go."""
+    print(f"drumline: {clean(sentence)}", file=sys.stderr)
+
+
+def show_json(value: Any) -> None:
+    """The value, the same each time for the same value; ASCII only, so that any terminal and pipe can take it."""
+    print(json.dumps(value, indent=2, default=str))
+
+
+def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Rows under headers: cut to the terminal's width, or whole where it is piped."""
+    cells = [[clean(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for line in _align([[header.upper() for header in headers], *cells]):
+            print(line)
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(_rich_table(headers, cells))
+
+
+def show_fields(fields: Iterable[tuple[str, object]], indent: str = "") -> None:
+    """Names and values, one a line."""
+    for line in _align([[indent + name, clean(value)] for name, value in fields]):
+        print(line)
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return named.get(found[0]) or (f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}")
+
+
+def _align(rows: list[list[str]]) -> list[str]:
+    # The last column is left as it is: one long value there would make every line as long.
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)][:-1]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in rows
+    ]
+
+
+def _rich_table(headers: Sequence[str], rows: list[list[str]]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for header in headers:
+        # What may wrap gives way where room is short, the widest first; an id that is cut cannot be copied.
+        table.add_column(_rich_cell(header), no_wrap=header in _WHOLE)
+    for row in rows:
+        table.add_row(*(_rich_cell(cell) for cell in row))
+    return table
+
+
+def _rich_cell(cell: str) -> Text:
+    from rich.text import Text
+
+    return Text(cell, style=_STYLES.get(cell, ""), no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,112 @@
+"""`drumline run` and `drumline worker`: a replica in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from drumline.cli.options import App, AppArgument
+
+if TYPE_CHECKING:
+    from drumline import Drumline
+    from drumline.model.replica import Role
+
+__all__ = ["add_to", "run_own_loop"]
+
+T = TypeVar("T")
+
+logger = logging.getLogger("drumline")
+
+Queues = Annotated[
+    str | None, typer.Option("--queues", metavar="A,B", help="Serve only these queues, the first one first.")
+]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="The most jobs to run at once.")]
+Drain = Annotated[bool, typer.Option("--drain", help="Stop when there is nothing left to do.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("run")(run)
+    app.command("worker")(work)
+
+
+def run(
+    name: AppArgument = None,
+    app: App = None,
+    queues: Queues = None,
+    concurrency: Concurrency = None,
+    drain: Drain = False,
+) -> None:
+    """Run jobs until stopped. Ctrl-C or SIGTERM drains, a second one hurries."""
+    from drumline.model.replica import Role
+
+    _serve(name or app, Role.COMBINED, queues, concurrency, drain=drain)
+
+
+def work(
+    name: AppArgument = None,
+    app: App = None,
+    queues: Queues = None,
+    concurrency: Concurrency = None,
+    drain: Drain = False,
+) -> None:
+    """Run jobs, and nothing else, until stopped. Ctrl-C or SIGTERM drains, a second one hurries."""
+    from drumline.model.replica import Role
+
+    _serve(name or app, Role.WORKER, queues, concurrency, drain=drain)
+
+
+def run_own_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end on uvloop where it is installed. Only for processes that are ours alone."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None
+    try:
+        from uvloop import new_event_loop as factory
+    except ImportError:
+        factory = None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)
+
+
+def _serve(name: str | None, role: Role, queues: str | None, concurrency: int | None, *, drain: bool) -> None:
+    from drumline.cli.app import load_app
+    from drumline.cli.logs import set_up_logging
+
+    # Until the worker listens, a polite end is the same as Ctrl-C: nothing has been claimed.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        drum = load_app(name)
+        set_up_logging(drum.settings.log.level, drum.settings.log.format)
+        run_own_loop(_work(drum, role, _read_queues(queues), concurrency, drain=drain))
+    except KeyboardInterrupt:
+        logger.info("stopped before the first claim")
+
+
+def _read_queues(text: str | None) -> list[str] | None:
+    from drumline.model.options import check_name
+
+    return None if text is None else [check_name(part.strip(), "--queues") for part in text.split(",") if part.strip()]
+
+
+async def _work(drum: Drumline, role: Role, queues: list[str] | None, concurrency: int | None, *, drain: bool) -> None:
+    async with drum:
+        logger.info(_describe(drum, queues, concurrency))
+        await drum.run(queues=queues, concurrency=concurrency, drain=drain, role=role)
+        # All is written and given back: an impatient third signal must not turn that into a failure.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        logger.info("stopped")
+
+
+def _describe(drum: Drumline, queues: list[str] | None, concurrency: int | None) -> str:
+    """What this replica serves, in one line."""
+    from drumline.model.mask import mask_url
+
+    settings = drum.settings
+    served = settings.worker.queues if queues is None else queues
+    where = f"queues {', '.join(served)}" if served else "every queue"
+    slots = settings.worker.concurrency if concurrency is None else concurrency
+    return f"serving {len(drum.tasks)} tasks of {where} on {mask_url(settings.store.url)}, {slots} at once"

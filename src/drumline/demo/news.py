@@ -1,0 +1,71 @@
+"""What the stage has heard and read: the last events, the throughput, the jobs that are shown."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from drumline.clock import Clock
+from drumline.events import Event, JobClosed, JobStarted
+from drumline.model.job import Job
+from drumline.model.query import Counts
+
+__all__ = ["News", "Scene"]
+
+SPAN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One look at the store."""
+
+    elapsed: float
+    per_second: float
+    counts: Counts
+    running: list[Job]
+    dead: list[Job]
+    events: list[tuple[str, str]]
+
+
+class News:
+    """Hears the events of this process: the newest few, and how many jobs were done in the last seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._started = clock.monotonic()
+        self._done: deque[float] = deque()
+        # A word for its colour, and a line.
+        self._lines: deque[tuple[str, str]] = deque(maxlen=8)
+
+    @property
+    def elapsed(self) -> float:
+        return self._clock.monotonic() - self._started
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case JobStarted() if event.attempt > 1:
+                self._lines.append(("retry", f"{event.task}: attempt {event.attempt} begins"))
+            case JobClosed():
+                if event.outcome == "done":
+                    self._done.append(self.elapsed)
+                self._lines.append((event.outcome, _line(event)))
+
+    def look(self, counts: Counts, running: list[Job], dead: list[Job]) -> Scene:
+        now = self.elapsed
+        while self._done and self._done[0] < now - SPAN:
+            self._done.popleft()
+        per_second = len(self._done) / max(min(now, SPAN), 0.1)
+        return Scene(now, per_second, counts, running, dead, list(self._lines))
+
+
+def _line(event: JobClosed) -> str:
+    ran = f"{event.ran.total_seconds():.2f} s"
+    match event.outcome:
+        case "done":
+            return f"{event.task}: done in {ran}"
+        case "retry":
+            return f"{event.task}: attempt {event.attempt} {event.ended}, tried again later ({event.error})"
+        case "dead":
+            return f"{event.task}: dead after attempt {event.attempt} ({event.error})"
+        case _:
+            return f"{event.task}: {event.ended}"

@@ -1,0 +1,146 @@
+"""The program itself, in processes of its own."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import APP
+
+DRUMLINE = str(Path(sys.executable).with_name("drumline"))
+DEADLINE = 50
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(APP)
+    return tmp_path
+
+
+def environment(**more: str) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DRUMLINE_")}
+    return {**clean, **more}
+
+
+def drumline(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [DRUMLINE, *words],
+        cwd=folder,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+def children_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def test_help_takes_less_than_300_ms(folder):
+    costs = []
+    for _ in range(5):
+        before = children_seconds()
+        assert drumline(folder, "--help").returncode == 0
+        # The work and not the wait: other programs may keep this one waiting.
+        costs.append(children_seconds() - before)
+    assert min(costs) < 0.3
+
+
+def test_help_loads_neither_settings_nor_pictures(folder):
+    look = "import sys, drumline.cli; print(sorted({'pydantic', 'rich', 'sqlite3'} & set(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=folder)
+    assert answer.stdout == "[]\n"
+
+
+def test_the_version_is_said(folder):
+    assert drumline(folder, "--version").stdout.startswith("drumline ")
+
+
+def test_alone_it_helps(folder):
+    answer = drumline(folder)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "enqueue" in answer.stdout
+
+
+def test_a_worker_drains_and_ends(folder):
+    job = json.loads(drumline(folder, "enqueue", "add", '{"a": 1, "b": 2}', "--app", "shop:drum", "--json").stdout)
+    worker = drumline(folder, "worker", "shop:drum", "--queues", "default", "--concurrency", "3", "--drain")
+    assert worker.returncode == 0
+    assert "serving 3 tasks of queues default on sqlite:///drumline.db, 3 at once" in worker.stderr
+    shown = json.loads(drumline(folder, "jobs", "show", job["id"], "--json").stdout)
+    assert (shown["state"], shown["result"]) == ("done", 3)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_worker_in_good_order(folder, number):
+    words = [DRUMLINE, "run", "shop:drum"]
+    env = environment(DRUMLINE_LOG__FORMAT="json")
+    with subprocess.Popen(words, cwd=folder, env=env, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        said = next(line for line in worker.stderr if "serving" in line)
+        worker.send_signal(number)
+        rest = worker.stderr.read()
+        assert worker.wait(DEADLINE) == 0
+    assert json.loads(said)["level"] == "info"
+    assert "Traceback" not in rest
+
+
+def test_a_signal_before_the_start_is_no_failure(folder):
+    (folder / "slow_shop.py").write_text(f"print('here', flush=True)\nimport time\ntime.sleep({DEADLINE})\n{APP}")
+    words = [DRUMLINE, "run", "slow_shop:drum"]
+    with subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        worker.terminate()
+        assert worker.wait(DEADLINE) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "nowhere:drum"],
+        ["worker", "shop:drum", "--concurrency", "0"],
+        ["worker", "shop:drum", "--queues", "mail,no such name"],
+    ],
+)
+def test_a_worker_that_cannot_start_says_why_in_one_sentence(folder, words):
+    answer = drumline(folder, *words)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("drumline: ")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(folder):
+    for _ in range(3):
+        drumline(folder, "enqueue", "fail", json.dumps({"words": "x" * 90_000}), "--app", "shop:drum")
+    command = f"'{DRUMLINE}' jobs list --json | head -c 10; echo ${{PIPESTATUS[0]}}"
+    answer = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert answer.stderr == ""
+    assert answer.stdout.splitlines()[-1].strip() == "0"
+
+
+def test_a_terminal_that_knows_only_ascii_gets_escapes(folder):
+    drumline(folder, "enqueue", "fail", '{"words": "Grüße"}', "--app", "shop:drum")
+    (job,) = json.loads(drumline(folder, "jobs", "list", "--json").stdout)
+    answer = drumline(folder, "jobs", "show", job["id"], PYTHONIOENCODING="ascii")
+    assert answer.returncode == 0
+    assert "Gr\\xfc\\xdfe" in answer.stdout
+
+
+def test_the_demo_plays_for_two_seconds_and_leaves_nothing(folder):
+    answer = drumline(folder, "demo", "--seconds", "2", TMPDIR=str(folder))
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr == ""
+    assert "jobs list --state dead --store sqlite:///" in answer.stdout
+    assert answer.stdout.splitlines()[-1].startswith("the demo is over: ")
+    assert [path.name for path in folder.iterdir() if "demo" in path.name] == []

@@ -1,0 +1,60 @@
+import re
+import sys
+
+import pytest
+
+from drumline.cli import show
+from drumline.cli.show import clean, clean_lines, show_json, show_table
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("Grüße 🥁", "Grüße 🥁"),
+        ("two\nlines", "two\\nlines"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("half \ud800", "half \\ud800"),
+        ("[red]not markup[/red]", "[red]not markup[/red]"),
+    ],
+)
+def test_what_would_steer_a_terminal_is_escaped(text, shown):
+    assert clean(text) == shown
+
+
+def test_lines_stay_lines_where_they_are_wanted():
+    assert clean_lines("a\n\tb\x1b") == "a\n    b\\x1b"
+
+
+def test_json_is_ascii_and_stable(capsys):
+    show_json({"b": "ü\x9b", "a": 2**70})
+    assert capsys.readouterr().out == '{\n  "b": "\\u00fc\\u009b",\n  "a": 1180591620717411303424\n}\n'
+
+
+def test_a_piped_table_is_aligned_and_whole(capsys):
+    show_table(("id", "error"), [("1", "x" * 300), ("22", "")])
+    assert capsys.readouterr().out == f"ID  ERROR\n1   {'x' * 300}\n22\n"
+
+
+def test_a_table_without_rows_is_its_head(capsys):
+    show_table(("id", "error"), [])
+    assert capsys.readouterr().out == "ID  ERROR\n"
+
+
+def test_a_table_on_a_terminal_is_cut_but_for_the_id(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    id_ = "01a1e190-9708-7263-943d-55ea0db35599"
+    show_table(("id", "state", "last error"), [(id_, "dead", "[red]" + "x" * 300)])
+    out = capsys.readouterr().out
+    assert id_ in out
+    assert "[red]xxx" in out
+    assert "…" in out
+    assert max(len(re.sub("\x1b\\[[0-9;]*m", "", line)) for line in out.splitlines()) <= 80
+
+
+def test_a_complaint_goes_where_errors_go(capsys):
+    show.complain("no\nway")
+    assert capsys.readouterr() == ("", "drumline: no\\nway\n")

@@ -1,0 +1,106 @@
+"""A fleet of real worker processes on one SQLite file."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from drumline import Drumline
+from drumline.model.job import Job
+from drumline.model.query import Counts
+from drumline.model.replica import Replica
+
+ROOT = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-c", "from drumline.cli import main; main()")
+APP = "tests.end_to_end.band:drum"
+
+
+class Fleet:
+    """Workers, the file they share, and the ledger of what they did."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "band.db"
+        self.url = f"sqlite:///{self.file}"
+        self.ledger = folder / "ledger.txt"
+        self.ledger.touch()
+        self.drum = Drumline(self.url)
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self._log = (folder / "workers.log").open("ab")
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("DRUMLINE_")},
+            "DRUMLINE_STORE__URL": self.url,
+            "DRUMLINE_TEST_LEDGER": str(self.ledger),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def start(self, *options: str, **settings: str) -> subprocess.Popen[bytes]:
+        """Start one more worker; settings by variable, `DRUMLINE_` left out."""
+        environment = self._environment | {f"DRUMLINE_{name}": value for name, value in settings.items()}
+        worker = subprocess.Popen(
+            [*COMMAND, "worker", APP, *options], env=environment, stdout=self._log, stderr=self._log
+        )
+        self.workers.append(worker)
+        return worker
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of `drumline` on the fleet's store."""
+        return subprocess.run([*COMMAND, *words], env=self._environment, capture_output=True, check=False, timeout=30)
+
+    def lines(self, word: str) -> list[list[str]]:
+        """The ledger's lines that begin with a word."""
+        return [line.split() for line in self.ledger.read_text().splitlines() if line.startswith(f"{word} ")]
+
+    def counts(self) -> Counts:
+        return self.drum.sync.counts()
+
+    def jobs(self, **where: Any) -> list[Job]:
+        return [handle.info for handle in self.drum.sync.jobs.find(**where)]
+
+    def job(self, job_id: str) -> Job:
+        return self.drum.sync.jobs.get(job_id).info
+
+    def replicas(self) -> list[Replica]:
+        return self.drum.sync.workers()
+
+    def check_integrity(self) -> None:
+        with sqlite3.connect(self.file) as connection:
+            assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+    def log(self) -> str:
+        self._log.flush()
+        return Path(self._log.name).read_text()
+
+    def close(self) -> None:
+        for worker in self.workers:
+            if worker.poll() is None:
+                worker.send_signal(signal.SIGCONT)
+                worker.kill()
+            worker.wait()
+        self._log.close()
+
+
+@contextmanager
+def fleet(folder: Path) -> Iterator[Fleet]:
+    folder.mkdir(parents=True, exist_ok=True)
+    band = Fleet(folder)
+    try:
+        yield band
+    finally:
+        band.close()
+
+
+def until(condition: Callable[[], object], what: str, deadline: float = 40.0) -> None:
+    """Wait until the condition holds; fail, saying what was waited for, when it does not in time."""
+    end = time.monotonic() + deadline
+    while not condition():
+        assert time.monotonic() < end, f"not within {deadline} s: {what}"
+        time.sleep(0.01)
+
+
+__all__ = ["Fleet", "fleet", "until"]

@@ -1,0 +1,101 @@
+"""Promises 1, 2, 5 and 7, with real processes: nothing is lost, nothing counts twice."""
+
+import json
+import signal
+
+import pytest
+
+from tests.end_to_end.fleet import Fleet, fleet, until
+
+JOBS = 1_000
+
+
+@pytest.fixture
+def band(tmp_path):
+    with fleet(tmp_path) as running:
+        yield running
+
+
+def kill_one_of_two_in_the_middle(band: Fleet) -> None:
+    from tests.end_to_end.band import play
+
+    ids = [h.id for h in band.drum.enqueue_many_sync([play.call(n, seconds=0.02) for n in range(JOBS)])]
+    victim, _ = band.start("--concurrency", "20"), band.start("--concurrency", "20")
+    until(lambda: sum(line[3] == str(victim.pid) for line in band.lines("start")) > 20, "the victim has begun")
+    victim.kill()
+    victim.wait()
+    until(lambda: band.counts().unfinished == 0, "every job has ended")
+    jobs = {job.id: job for job in band.jobs()}
+    assert set(jobs) == set(ids)
+    assert {job.state for job in jobs.values()} == {"done"}
+    assert [sum(attempt.ended == "done" for attempt in job.attempts) for job in jobs.values()] == [1] * JOBS
+    lost = [job for job in jobs.values() if len(job.attempts) > 1]
+    assert lost, "the victim held nothing when it was killed"
+    assert all("WorkerLost: worker " in (job.last_error or "") for job in lost)
+    # A start without a counted attempt, or an attempt without a start, would be a lie.
+    starts = [int(line[1]) for line in band.lines("start")]
+    assert len(starts) <= JOBS + len(lost)
+    assert set(starts) == set(range(JOBS))
+    band.check_integrity()
+
+
+@pytest.mark.timeout(120)
+def test_jobs_of_a_killed_worker_run_again_and_none_is_lost_or_counted_twice(band):
+    kill_one_of_two_in_the_middle(band)
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(1200)
+def test_twenty_killed_workers_lose_nothing(tmp_path):
+    for turn in range(20):
+        with fleet(tmp_path / str(turn)) as band:
+            kill_one_of_two_in_the_middle(band)
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_that_sleeps_past_its_lease_is_refused_when_it_wakes(band, tmp_path):
+    from tests.end_to_end.band import hold
+
+    gate = tmp_path / "gate"
+    handle = band.drum.enqueue_many_sync([hold.call(str(gate))])[0]
+    sleeper = band.start()
+    until(lambda: band.lines("hold"), "the first attempt has begun")
+    sleeper.send_signal(signal.SIGSTOP)
+    band.start()
+    until(lambda: band.job(handle.id).state == "done", "the other worker has finished the job")
+    before = band.command("jobs", "show", handle.id, "--json")
+    assert json.loads(before.stdout)["result"] == "attempt 2"
+    gate.touch()
+    sleeper.send_signal(signal.SIGCONT)
+    until(lambda: any(r.info.pid == sleeper.pid and r.info.stale_writes for r in band.replicas()), "a refused write")
+    sleeper.terminate()
+    assert sleeper.wait(20) == 0
+    after = band.command("jobs", "show", handle.id, "--json")
+    assert after.stdout == before.stdout
+    assert len(band.lines("hold")) == 2
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("task", ["freeze", "burn"])
+def test_a_task_that_blocks_the_event_loop_for_three_leases_runs_once(band, task):
+    from tests.end_to_end import band as program
+
+    handle = band.drum.enqueue_many_sync([getattr(program, task).call(3.2)])[0]
+    band.start()
+    band.start()
+    until(lambda: band.job(handle.id).state == "done", "the job is done")
+    assert band.ledger.read_text() == f"{task}\n"
+    assert [attempt.ended for attempt in band.job(handle.id).attempts] == ["done"]
+
+
+@pytest.mark.timeout(120)
+def test_a_job_that_kills_its_worker_is_dead_after_its_last_attempt(band):
+    from tests.end_to_end.band import poison
+
+    handle = band.drum.enqueue_many_sync([poison.call()])[0]
+    for _ in range(3):
+        assert band.start().wait(30) == 1
+    band.start()
+    until(lambda: band.job(handle.id).state == "dead", "the job is dead")
+    assert [attempt.ended for attempt in band.job(handle.id).attempts] == ["lost"] * 3
+    assert len(band.lines("poison")) == 3
