@@ -18,7 +18,17 @@ from drumline.model.job import (
     Source,
 )
 from drumline.model.options import Backoff, JobOptions, Retention
-from drumline.model.view import enqueued_json, instant_text, job_json, log_json, options_json, seconds, span_text
+from drumline.model.replica import Replica, ReplicaInfo, ReplicaState
+from drumline.model.view import (
+    enqueued_json,
+    instant_text,
+    job_json,
+    log_json,
+    options_json,
+    replica_json,
+    seconds,
+    span_text,
+)
 
 AT = datetime(2026, 5, 5, 14, 0, 0, 7000, tzinfo=UTC)
 ID = "0198c0de-0000-7000-8000-000000000001"
@@ -182,3 +192,12 @@ def test_an_instant_is_shown_in_utc_to_the_millisecond():
 )
 def test_a_span_is_shown_as_a_number_or_as_it_would_be_given(span, number, text):
     assert (seconds(span), span_text(span)) == (number, text)
+
+
+def test_a_replica_is_shown_with_what_it_holds():
+    info = ReplicaInfo(id="web-1:abc", name="web-1", queues=("mail",), slots=3, beat_every=timedelta(milliseconds=500))
+    shown = replica_json(
+        Replica(info=info, shown="web-1#2", state=ReplicaState.LOST, started_at=AT, seen_at=AT, running=(ID,))
+    )
+    assert (shown["replica"], shown["id"], shown["state"], shown["running"]) == ("web-1#2", "web-1:abc", "lost", [ID])
+    assert (shown["beat_every"], shown["seen_at"]) == (0.5, "2026-05-05T14:00:00.007Z")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from drumline.cli import config, demo, enqueue, jobs, migrate, queues, tasks, work
+from drumline.cli import config, demo, enqueue, jobs, migrate, queues, tasks, work, workers
 from drumline.cli.exits import Exit, exit_of
 from drumline.cli.show import complain
 from drumline.errors import DrumlineError
@@ -96,6 +96,7 @@ work.add_to(app)
 enqueue.add_to(app)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(queues.app, name="queues")
+workers.add_to(app)
 tasks.add_to(app)
 migrate.add_to(app)
 app.add_typer(config.app, name="config")

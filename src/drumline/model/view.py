@@ -13,6 +13,7 @@ import msgspec
 
 from drumline.model.job import Attempt, Enqueued, Job, LogLine, NewJob
 from drumline.model.options import Backoff, JobOptions, Retention
+from drumline.model.replica import Replica
 
 __all__ = [
     "enqueued_json",
@@ -20,6 +21,7 @@ __all__ = [
     "job_json",
     "log_json",
     "options_json",
+    "replica_json",
     "seconds",
     "span_text",
 ]
@@ -87,6 +89,30 @@ def log_json(line: LogLine) -> dict[str, Any]:
         "level": line.level,
         "message": line.message,
         "fields": dict(line.fields),
+    }
+
+
+def replica_json(replica: Replica) -> dict[str, Any]:
+    """All that is stored of a replica, and the jobs it holds."""
+    info = replica.info
+    return {
+        "replica": replica.shown,
+        "id": info.id,
+        "name": info.name,
+        "state": replica.state.value,
+        "role": info.role.value,
+        "host": info.host,
+        "pid": info.pid,
+        "version": info.version,
+        "queues": list(info.queues),
+        "tasks": list(info.tasks),
+        "schedules": list(info.schedules),
+        "slots": info.slots,
+        "running": list(replica.running),
+        "stale_writes": info.stale_writes,
+        "beat_every": seconds(info.beat_every),
+        "started_at": instant_text(replica.started_at),
+        "seen_at": instant_text(replica.seen_at),
     }
 
 
