@@ -17,7 +17,7 @@ from typing import Any, Protocol
 if sys.version_info >= (3, 14):
     from uuid import uuid7
 else:
-    from uuid_utils.compat import uuid7
+    from uuid_utils import uuid7
 
 __all__ = ["Clock", "ManualClock", "SystemClock", "fresh_id", "pause"]
 
@@ -74,22 +74,31 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._elapsed.total_seconds()
 
+    @property
+    def elapsed(self) -> timedelta:
+        """How far time was moved since the start."""
+        return self._elapsed
+
     async def wait(self, event: asyncio.Event, timeout: float | None) -> bool:
-        if event.is_set() or (timeout is not None and timeout <= 0):
-            return event.is_set()
-        asked = asyncio.ensure_future(event.wait())
-        if timeout is None:
-            return await asked
-        deadline: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        deadline = None if timeout is None else self._elapsed + timedelta(seconds=timeout)
+        return await self.wait_until(event, deadline)
+
+    async def wait_until(self, event: asyncio.Event, deadline: timedelta | None) -> bool:
+        """Wait until the event is set (True), at most until so much time has elapsed (False)."""
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
-            heapq.heappush(self._sleepers, (self._elapsed + timedelta(seconds=timeout), next(self._order), deadline))
+            if event.is_set() or (deadline is not None and deadline <= self._elapsed):
+                return event.is_set()
+            if deadline is not None:
+                heapq.heappush(self._sleepers, (deadline, next(self._order), sleeper))
+        asked = asyncio.ensure_future(event.wait())
         try:
-            waiting: set[asyncio.Future[Any]] = {asked, deadline}
+            waiting: set[asyncio.Future[Any]] = {asked, sleeper}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             return event.is_set()
         finally:
             asked.cancel()
-            deadline.cancel()
+            sleeper.cancel()
 
     def advance(self, by: timedelta | float) -> None:
         """Move time forward at once and wake every waiter whose deadline has come."""

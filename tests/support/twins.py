@@ -78,7 +78,7 @@ class Twins:
         """All that can be seen of the one can be seen of the other."""
         expected, got = see(self.reference, self.now()), see(self.subject, self.now())
         for part, wanted in expected.items():
-            assert (part, got[part]) == (part, wanted)
+            assert got[part] == wanted, f"{part}: {tell_difference(got[part], wanted)}"
 
     def _growth(self, store: Store, beat: Beat) -> tuple[bool, bool]:
         epoch, version = self._told.get(store, (0, 0))
@@ -144,6 +144,17 @@ def see(store: Store, now: datetime) -> dict[str, object]:
             key=lambda replica: replica.info.id,
         ),
     }
+
+
+def tell_difference(got: Any, wanted: Any) -> str:
+    """What only one of the two shows."""
+    if isinstance(got, dict) and isinstance(wanted, dict):
+        got, wanted = list(got.items()), list(wanted.items())
+    surplus = [item for item in got if item not in wanted]
+    missing = [item for item in wanted if item not in got]
+    if not surplus and not missing:
+        return f"in another order: {[getattr(item, 'id', item) for item in got]}"
+    return f"\n  it shows {surplus}\n  and not {missing}"
 
 
 def show_tick(tick: Tick) -> Tick:

@@ -12,6 +12,7 @@ A waiting job *reads* as `delayed` while its due time lies ahead, or while it wa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -95,6 +96,19 @@ class Key(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not 1 <= len(self.name) <= 512:
             raise BadOption("key", "a text of 1 to 512 characters", self.name)
+        if (self.window is KeyWindow.TIME) != (self.span is not None):
+            raise BadOption("key span", "given where the window is a time, and only there", self.span)
+
+
+# Reading every id as a UUID would cost ten times as much as this look at those that need it.
+_CANONICAL_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def _canonical_id(given: str) -> str:
+    try:
+        return str(UUID(given))
+    except (ValueError, AttributeError, TypeError):
+        raise BadOption("id", "a UUID", given) from None
 
 
 # When a job becomes due: at an instant, after a time by the store's clock, or (None) at once.
@@ -119,12 +133,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_name(self.task, "task")
-        try:
-            canonical = str(UUID(self.id))
-        except (ValueError, AttributeError, TypeError):
-            raise BadOption("id", "a UUID", self.id) from None
-        if canonical != self.id:
-            msgspec.structs.force_setattr(self, "id", canonical)
+        if not _CANONICAL_ID.fullmatch(str(self.id)):
+            msgspec.structs.force_setattr(self, "id", _canonical_id(self.id))
 
 
 class Enqueued(msgspec.Struct, frozen=True):

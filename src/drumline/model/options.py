@@ -78,6 +78,8 @@ class Backoff(msgspec.Struct, frozen=True):
         for name in ("initial", "cap"):
             # A frozen Struct has no other way to take "10s" where a timedelta is kept.
             msgspec.structs.force_setattr(self, name, parse_duration(getattr(self, name), f"backoff {name}"))
+        steps = tuple(parse_duration(step, "backoff steps") for step in self.steps)
+        msgspec.structs.force_setattr(self, "steps", steps)
         _check_number("backoff factor", self.factor, at_least=1)
         if self.jitter != "full":
             _check_number("backoff jitter", self.jitter, at_least=0)

@@ -13,7 +13,7 @@ from drumline.model.query import Answer, AuditRow, By, Command, CommandKind, Kee
 from drumline.model.schedule import Decision, Firing
 from drumline.stores.base import topic
 from drumline.stores.memory.schedule import tell_ledger
-from drumline.stores.memory.state import Plan, Record, State, due_at
+from drumline.stores.memory.state import Plan, Purged, Record, State, due_at, start_epoch
 
 __all__ = ["command", "pause", "paused", "purge"]
 
@@ -88,16 +88,16 @@ def _purge_ticks(state: State, now: datetime, keep: Keep, slice_of: _Slice) -> N
     by_schedule: dict[str, list[tuple[str, str, str]]] = {}
     for place in state.ticks:
         by_schedule.setdefault(place[0], []).append(place)
-    for name, places in by_schedule.items():
+    for name, places in sorted(by_schedule.items()):
         places.sort(key=lambda place: (state.ticks[place].instant, place))
         old = places[: max(len(places) - keep.newest_ticks, 0)]
         for place in slice_of([place for place in old if state.ticks[place].recorded_at <= now - keep.ticks]):
             tick = state.ticks.pop(place)
             if tick.job_id is not None:
                 state.tick_of.pop(tick.job_id, None)
-            if name in state.plans:
-                plan = state.plans[name]
-                plan.purged_to = max(plan.purged_to or tick.instant, tick.until or tick.instant)
+            before = state.purged.get(name) or Purged(tick.instant)
+            start = max(before.start, start_epoch(tick.replica, tick.mark))
+            state.purged[name] = Purged(max(before.to, tick.until or tick.instant), start)
 
 
 def _pause_queue(state: State, _now: datetime, name: str, by: By, *, paused: bool) -> Answer:
@@ -180,7 +180,7 @@ def _retry(state: State, now: datetime, record: Record) -> Answer:
         holder = state.held_key(record.task, record.key.name, now)
         if holder is not None and holder.job_id != record.id:
             return Answer.KEY_TAKEN
-        state.take_key(record, now)
+        state.take_key(record)
     record.attempt = 0
     record.finished_at = record.expires_at = record.result = record.progress = record.user_error = None
     record.result_is_repr = False

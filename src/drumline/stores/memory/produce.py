@@ -41,7 +41,7 @@ def add(state: State, now: datetime, job: NewJob, waits_for: str | None = None) 
     state.jobs[job.id] = state.waiting[job.id] = record
     if waits_for is not None:
         state.followers.setdefault(waits_for, []).append(record)
-    state.take_key(record, now)
+    state.take_key(record)
     state.news.add(topic.queue(job.options.queue))
     return record
 

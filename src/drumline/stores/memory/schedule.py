@@ -22,7 +22,7 @@ from drumline.model.schedule import (
 )
 from drumline.stores.base import topic
 from drumline.stores.memory.produce import add
-from drumline.stores.memory.state import Plan, Record, State
+from drumline.stores.memory.state import Plan, Record, State, start_epoch
 
 __all__ = ["declare", "fire", "schedules", "tell_ledger", "withdraw"]
 
@@ -146,7 +146,7 @@ def _fire_one(state: State, now: datetime, firing: Firing, by: str) -> Fired:
     if firing.decision is Decision.TRIGGER:
         return _fire_job(state, now, firing, plan)
     place = (firing.schedule, firing.replica, firing.mark)
-    if place in state.ticks or (plan.purged_to is not None and firing.instant <= plan.purged_to):
+    if place in state.ticks or _is_purged(state, firing):
         return Fired(FiredAnswer.DUPLICATE, state.ticks[place].job_id if place in state.ticks else None)
     fired = Fired(FiredAnswer.RECORDED)
     if firing.decision is Decision.FIRED:
@@ -155,6 +155,14 @@ def _fire_one(state: State, now: datetime, firing: Firing, by: str) -> Fired:
     tell_ledger(state, now, firing, by, decision, fired.job_id)
     _move_on(now, plan, firing, fired, by)
     return fired
+
+
+def _is_purged(state: State, firing: Firing) -> bool:
+    """Whether the tick may have stood in the ledger before that was purged."""
+    purged = state.purged.get(firing.schedule)
+    if purged is None:
+        return False
+    return firing.instant <= purged.to or 0 <= start_epoch(firing.replica, firing.mark) <= purged.start
 
 
 def _move_on(now: datetime, plan: Plan, firing: Firing, fired: Fired, by: str) -> None:

@@ -17,7 +17,7 @@ from drumline.model.replica import ReplicaInfo, ReplicaState
 from drumline.model.schedule import Schedule, Tick
 from drumline.stores.base import SHORTEST_KEEP_MILLIS, Topic, topic
 
-__all__ = ["Holder", "Member", "Plan", "Record", "State", "Total", "due_at"]
+__all__ = ["Holder", "Member", "Plan", "Purged", "Record", "State", "Total", "due_at", "start_epoch"]
 
 _SHORTEST_KEEP = timedelta(milliseconds=SHORTEST_KEEP_MILLIS)
 
@@ -149,8 +149,14 @@ class Plan(msgspec.Struct, kw_only=True):
     orphaned_at: datetime | None = None
     total_runs: int = 0
     total_failures: int = 0
-    # Ticks up to here may have been forgotten, so they may never fire.
-    purged_to: datetime | None = None
+
+
+class Purged(msgspec.Struct, frozen=True):
+    """Up to where a schedule's ledger was purged: ticks up to here may be forgotten, so they may never fire."""
+
+    to: datetime
+    # The newest fleet start whose row is gone; -1 if there was none.
+    start: int = -1
 
 
 class State:
@@ -170,6 +176,8 @@ class State:
         self.members: dict[str, Member] = {}
         self.plans: dict[str, Plan] = {}
         self.ticks: dict[tuple[str, str, str], Tick] = {}
+        # By schedule; outlives it, so that one registered anew does not fire old ticks again.
+        self.purged: dict[str, Purged] = {}
         self.tick_of: dict[str, tuple[str, str, str]] = {}
         self.pauses: dict[str, By] = {}
         self.audit: dict[str, AuditRow] = {}
@@ -185,10 +193,11 @@ class State:
             return None
         return holder
 
-    def take_key(self, record: Record, now: datetime) -> None:
+    def take_key(self, record: Record) -> None:
         if record.key is None:
             return
-        until = now + record.key.span if record.key.span is not None else None
+        # From enqueue, also for a job that is retried much later.
+        until = record.created_at + record.key.span if record.key.span is not None else None
         self.keys[record.task, record.key.name] = Holder(record.id, record.key.window, until)
 
     def free_key(self, record: Record, windows: frozenset[KeyWindow]) -> None:
@@ -257,3 +266,8 @@ def due_at(start: Start, now: datetime) -> datetime:
         return now
     instant = now + start if isinstance(start, timedelta) else start
     return max(from_millis(to_millis(instant)), now)
+
+
+def start_epoch(replica: str, mark: str) -> int:
+    """The epoch of a fleet start's tick, -1 for any other."""
+    return int(mark.removeprefix("start:")) if mark.startswith("start:") and not replica else -1
