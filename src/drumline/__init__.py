@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from drumline.app import Call, Drumline, Task
+    from drumline.app import Drumline
     from drumline.client import JobHandle
     from drumline.errors import (
         BadArgument,
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from drumline.model.context import Context, current
     from drumline.model.job import Job, JobState
     from drumline.model.options import Backoff, Retention
+    from drumline.task import Call, Task
 
 __all__ = [
+    "Backoff",
     "BadArgument",
     "BadOption",
     "BadSettings",
-    "Backoff",
     "Call",
     "Context",
     "Drumline",
@@ -60,8 +61,9 @@ __all__ = [
 
 # Where the names live that are not errors. A name is imported when it is first asked for: `drumline --help` needs none.
 _PLACES = {
-    **dict.fromkeys(("Call", "Drumline", "Task"), "drumline.app"),
-    **dict.fromkeys(("JobHandle",), "drumline.client"),
+    "Drumline": "drumline.app",
+    **dict.fromkeys(("Call", "Task"), "drumline.task"),
+    "JobHandle": "drumline.client",
     **dict.fromkeys(("Context", "current"), "drumline.model.context"),
     **dict.fromkeys(("Job", "JobState"), "drumline.model.job"),
     **dict.fromkeys(("Backoff", "Retention"), "drumline.model.options"),

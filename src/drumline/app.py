@@ -9,114 +9,39 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from difflib import get_close_matches
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 import msgspec
 
 from drumline.blocking import Blocking, BlockingLoop
 from drumline.client import Client, JobHandle, Jobs, Queues
-from drumline.clock import Clock, SystemClock, fresh_id
+from drumline.clock import Clock, SystemClock
 from drumline.engine.worker import Lifespan, Worker, WorkerOptions
 from drumline.errors import BadOption, DrumlineError, UnknownTask
-from drumline.events import Events, JobsEnqueued
-from drumline.model.context import Context, current
-from drumline.model.job import Job, NewJob
+from drumline.events import Events, JobEnqueued
+from drumline.middleware import AroundEnqueue, AroundRun, Enqueueing
+from drumline.model.context import Context
+from drumline.model.job import Job
 from drumline.model.options import check_count, check_name
 from drumline.model.query import Counts
 from drumline.model.replica import Replica, Role
 from drumline.model.result import decode_result
-from drumline.policy.call import NO_CHOICE, CallOptions, UsingOptions, choose, make_encoded_job, make_job
 from drumline.policy.options import Executor, TaskOptions
 from drumline.policy.task import TaskDefinition, define, define_elsewhere
 from drumline.stores.base import Store
 from drumline.stores.open import open_store
+from drumline.task import Call, Task, TaskDecorator
 
 if TYPE_CHECKING:
     from drumline.config import Configuration, Settings
 
-__all__ = ["Call", "Drumline", "Task"]
+__all__ = ["Drumline"]
 
 P = ParamSpec("P")
 C = TypeVar("C")
 R = TypeVar("R")
 
 logger = logging.getLogger("drumline")
-
-
-class Call(msgspec.Struct, frozen=True):
-    """One call of a task, ready to be enqueued: what `task.call(…)` makes for `drum.enqueue_many`."""
-
-    job: NewJob
-    transaction: Any = None
-
-
-class Task(Generic[P, C, R]):
-    """A task of this program. Calling it just runs the function; `enqueue` makes a job of the call."""
-
-    def __init__(self, drum: Drumline, definition: TaskDefinition, options: CallOptions = NO_CHOICE) -> None:
-        self.definition = definition
-        self._drum = drum
-        self._options = options
-        self.__name__ = definition.name
-        self.__doc__ = definition.function.__doc__
-        self.__wrapped__ = definition.function
-
-    def __repr__(self) -> str:
-        return f"<Task {self.name}>"
-
-    @property
-    def name(self) -> str:
-        return self.definition.name
-
-    @property
-    def chosen(self) -> CallOptions:
-        """The options that `using` has chosen for calls made through this task."""
-        return self._options
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
-        """Run the function here and now, as if it were not a task."""
-        given = (current(),) if self.definition.takes_context else ()
-        answer: C = self.definition.function(*given, *args, **kwargs)
-        return answer
-
-    def using(self, **options: Unpack[UsingOptions]) -> Task[P, C, R]:
-        """The same task with options for the calls made through it: delay=, at=, queue=, priority=, key=, id=, …"""
-        return Task(self._drum, self.definition, choose(self.definition, self._options, **options))
-
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
-        """The call as a value, for `drum.enqueue_many`."""
-        job = make_job(self.definition, args, kwargs, self._options, fresh_id=fresh_id())
-        return Call(job, self._options.transaction)
-
-    def call_json(self, arguments: bytes | str) -> Call:
-        """The same for arguments that come as a JSON object, from a command line or a request."""
-        data = self.definition.codec.accept(arguments)
-        return Call(
-            make_encoded_job(self.definition, data, self._options, fresh_id=fresh_id()), self._options.transaction
-        )
-
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        """Make a job of this call. It is durable when this returns."""
-        return (await self._drum.enqueue_many([self.call(*args, **kwargs)]))[0]
-
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        """The same for code that is not async."""
-        return self._drum.enqueue_many_sync([self.call(*args, **kwargs)])[0]
-
-
-class _Decorator(Protocol):
-    """What `@drum.task(…)` gives: it turns a function into a task."""
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
-    ) -> Task[P, Coroutine[Any, Any, R], R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, Coroutine[Any, Any, R], R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
 
 
 class Drumline:
@@ -148,6 +73,8 @@ class Drumline:
         self._stand_in: Store | None = None
         # The process in which the store was made ready: after a fork it is made ready again.
         self._ready_in: int | None = None
+        self._around_enqueue: tuple[AroundEnqueue, ...] = ()
+        self._around_run: tuple[AroundRun, ...] = ()
         self._client = Client(self.store, clock=self._clock, decode_result=self._decode_result)
         self._blocking_loop = BlockingLoop()
 
@@ -164,7 +91,7 @@ class Drumline:
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
     @overload
-    def task(self, function: None = None, /, **options: Unpack[TaskOptions]) -> _Decorator: ...
+    def task(self, function: None = None, /, **options: Unpack[TaskOptions]) -> TaskDecorator: ...
 
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Make a task of a function: `@drum.task`, or `@drum.task(queue="mail", max_attempts=6, …)`."""
@@ -218,15 +145,20 @@ class Drumline:
         """Make a job of each call, all or none, in the order given."""
         batch = list(calls)
         store = await self.store()
-        return self._handles(batch, await store.enqueue([call.job for call in batch], tx=_transaction(batch)))
+        with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
+            under_way.answer = await store.enqueue(under_way.jobs, tx=_transaction(batch))
+        return self._handles(under_way)
 
     def enqueue_many_sync(self, calls: Iterable[Call]) -> list[JobHandle[Any]]:
         """The same for code that is not async."""
         batch = list(calls)
         store = self._open_store()
-        if self._needs_migration():
+        if not self._is_ready:
             store.migrate().run()
-        return self._handles(batch, store.enqueue([call.job for call in batch], tx=_transaction(batch)).run())
+            self._ready_in = os.getpid()
+        with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
+            under_way.answer = store.enqueue(under_way.jobs, tx=_transaction(batch)).run()
+        return self._handles(under_way)
 
     @property
     def jobs(self) -> Jobs:
@@ -251,11 +183,22 @@ class Drumline:
         """The replicas of the fleet, with what each runs now."""
         return await self._client.workers()
 
-    def _handles(self, batch: list[Call], enqueued: Iterable[Any]) -> list[JobHandle[Any]]:
+    def around_enqueue(self, middleware: AroundEnqueue) -> AroundEnqueue:
+        """Have this generator around every enqueue: it is given the new jobs, yields them, and is sent the answer."""
+        self._around_enqueue += (middleware,)
+        return middleware
+
+    def around_run(self, middleware: AroundRun) -> AroundRun:
+        """Have this coroutine function around every run: it is given the context and the run, which it awaits."""
+        self._around_run += (middleware,)
+        return middleware
+
+    def _handles(self, under_way: Enqueueing) -> list[JobHandle[Any]]:
         if self.events:
-            for call in batch:
-                self.events.emit(JobsEnqueued(call.job.task, (call.job.id,)))
-        return [self._client.answer(one) for one in enqueued]
+            for job, enqueued in zip(under_way.jobs, under_way.answer, strict=True):
+                if enqueued.created:
+                    self.events.emit(JobEnqueued(job.id, job.task, job.options.queue))
+        return [self._client.answer(one) for one in under_way.answer]
 
     def _decode_result(self, job: Job) -> Any:
         if job.result is None:
@@ -327,8 +270,10 @@ class Drumline:
     async def store(self) -> Store:
         """The store, opened and migrated."""
         store = self._open_store()
-        if self._needs_migration():
+        if not self._is_ready:
+            # Callers that come meanwhile migrate too, and find nothing left to do.
             await store.migrate()
+            self._ready_in = os.getpid()
         return store
 
     def _open_store(self) -> Store:
@@ -342,12 +287,10 @@ class Drumline:
             )
         return self._store
 
-    def _needs_migration(self) -> bool:
-        """Whether the store is used for the first time in this process. Two at once may both migrate; one will."""
-        if self._ready_in == os.getpid():
-            return False
-        self._ready_in = os.getpid()
-        return self.settings.store.auto_migrate
+    @property
+    def _is_ready(self) -> bool:
+        """Whether the store can be used as it is: it was migrated in this process, or somebody else sees to that."""
+        return self._ready_in == os.getpid() or not self.settings.store.auto_migrate
 
     @contextmanager
     def standing_in(self, store: Store, clock: Clock, client: Callable[..., Client] = Client) -> Iterator[Client]:

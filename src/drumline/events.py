@@ -13,8 +13,8 @@ __all__ = [
     "Event",
     "Events",
     "JobClosed",
+    "JobEnqueued",
     "JobStarted",
-    "JobsEnqueued",
     "LoopFailed",
     "ReplicaStarted",
     "ReplicaStopped",
@@ -28,11 +28,12 @@ class Event(msgspec.Struct, frozen=True):
     """The root of all events."""
 
 
-class JobsEnqueued(Event, frozen=True):
-    """This process enqueued jobs of one task."""
+class JobEnqueued(Event, frozen=True):
+    """This process made a job."""
 
+    job_id: str
     task: str
-    ids: tuple[str, ...]
+    queue: str
 
 
 class JobStarted(Event, frozen=True):

@@ -11,11 +11,19 @@ from pathlib import Path
 PACKAGE = "drumline"
 # The package itself, where the public names are, stands after everything that it may show.
 LAYERS = (
-    *("errors", "clock", "events", "model", "policy", "stores", "engine"),
-    *("client", "blocking", "config", "app", "testing", PACKAGE, "web", "demo", "cli", "__main__"),
+    *("errors", "clock", "events", "model", "policy", "middleware", "stores", "engine"),
+    *("client", "blocking", "task", "config", "app", "testing", PACKAGE, "web", "demo", "cli", "__main__"),
 )
 CONCRETE_STORES = ("sqlite", "postgres", "redis")
-STORE_LAYERS = {"base": 0, "statements": 1, "hub": 2, "memory": 3, "files": 4, **dict.fromkeys(CONCRETE_STORES, 5), "open": 6}
+STORE_LAYERS = {
+    "base": 0,
+    "statements": 1,
+    "hub": 2,
+    "memory": 3,
+    "files": 4,
+    **dict.fromkeys(CONCRETE_STORES, 5),
+    "open": 6,
+}
 IMPURE = (
     *("asyncio", "concurrent", "http", "io", "multiprocessing", "os", "pathlib", "secrets", "select"),
     *("signal", "socket", "sqlite3", "subprocess", "tempfile", "threading", "time", "urllib"),

@@ -1,0 +1,105 @@
+"""A task at the front door: call it, enqueue it, enqueue it with options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+import msgspec
+
+from drumline.client import JobHandle
+from drumline.clock import fresh_id
+from drumline.model.context import Context, current
+from drumline.model.job import NewJob
+from drumline.policy.call import NO_CHOICE, CallOptions, UsingOptions, choose, make_encoded_job, make_job
+from drumline.policy.task import TaskDefinition
+
+__all__ = ["Call", "Enqueuer", "Task", "TaskDecorator"]
+
+P = ParamSpec("P")
+C = TypeVar("C")
+R = TypeVar("R")
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call of a task, ready to be enqueued: what `task.call(…)` makes for `drum.enqueue_many`."""
+
+    job: NewJob
+    transaction: Any = None
+
+
+class Enqueuer(Protocol):
+    """Whoever makes jobs of calls."""
+
+    async def enqueue_many(self, calls: Iterable[Call]) -> list[JobHandle[Any]]: ...
+
+    def enqueue_many_sync(self, calls: Iterable[Call]) -> list[JobHandle[Any]]: ...
+
+
+class Task(Generic[P, C, R]):
+    """A task of this program. Calling it just runs the function; `enqueue` makes a job of the call."""
+
+    def __init__(self, enqueuer: Enqueuer, definition: TaskDefinition, options: CallOptions = NO_CHOICE) -> None:
+        self.definition = definition
+        self._enqueuer = enqueuer
+        self._options = options
+        self.__name__ = definition.name
+        self.__doc__ = definition.function.__doc__
+        self.__wrapped__ = definition.function
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def chosen(self) -> CallOptions:
+        """The options that `using` has chosen for calls made through this task."""
+        return self._options
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C:
+        """Run the function here and now, as if it were not a task."""
+        given = (current(),) if self.definition.takes_context else ()
+        answer: C = self.definition.function(*given, *args, **kwargs)
+        return answer
+
+    def using(self, **options: Unpack[UsingOptions]) -> Task[P, C, R]:
+        """The same task with options for the calls made through it: delay=, at=, queue=, priority=, key=, id=, …"""
+        return Task(self._enqueuer, self.definition, choose(self.definition, self._options, **options))
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
+        """The call as a value, for `drum.enqueue_many`."""
+        job = make_job(self.definition, args, kwargs, self._options, fresh_id=fresh_id())
+        return Call(job, self._options.transaction)
+
+    def call_json(self, arguments: bytes | str) -> Call:
+        """The same for arguments that come as a JSON object, from a command line or a request."""
+        data = self.definition.codec.accept(arguments)
+        return Call(
+            make_encoded_job(self.definition, data, self._options, fresh_id=fresh_id()), self._options.transaction
+        )
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """Make a job of this call. It is durable when this returns."""
+        return (await self._enqueuer.enqueue_many([self.call(*args, **kwargs)]))[0]
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """The same for code that is not async."""
+        return self._enqueuer.enqueue_many_sync([self.call(*args, **kwargs)])[0]
+
+
+class TaskDecorator(Protocol):
+    """What `@drum.task(…)` gives: it turns a function into a task."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> Task[P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R, R]: ...

@@ -1,0 +1,153 @@
+"""Opening, closing, and use from more than one event loop and thread."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from drumline import Context, Drumline, StoreUnreachable
+from drumline.stores.memory import MemoryStore
+from tests.support.waiting import run_together
+from tests.support.wire import Wire
+
+
+def declare(drum):
+    @drum.task
+    async def greet(ctx: Context, name: str) -> str:
+        return f"hello {name}"
+
+    return greet
+
+
+async def run_one(drum, greet, name):
+    job = await greet.enqueue(name)
+    return await job.wait(timeout="20s")
+
+
+def test_without_a_url_the_store_is_a_file_in_the_working_folder(folder):
+    drum = Drumline()
+    greet = declare(drum)
+
+    async def enqueue():
+        async with drum:
+            await greet.enqueue("Ada")
+
+    asyncio.run(enqueue())
+    assert (folder / "drumline.db").exists()
+
+
+def test_declaring_and_making_calls_touches_no_store(folder):
+    greet = declare(Drumline("sqlite:///jobs.db"))
+    greet.call("Ada")
+    assert list(folder.iterdir()) == []
+
+
+def test_async_with_opens_and_closes_and_it_opens_again_when_used(any_drum):
+    greet = declare(any_drum)
+
+    async def use():
+        async with any_drum as same:
+            assert same is any_drum
+            if any_drum.settings.store.url != "memory://":
+                return (await greet.enqueue("Ada")).id
+        return None
+
+    kept = asyncio.run(use())
+    if kept is not None:
+        assert any_drum.sync.jobs.get(kept).info.args == b'{"name":"Ada"}'
+
+
+def test_one_program_is_used_from_one_event_loop_after_another(any_drum):
+    greet = declare(any_drum)
+
+    async def once(name):
+        job = await greet.enqueue(name)
+        await any_drum.run(drain=True)
+        return await job.wait(timeout="20s")
+
+    assert [asyncio.run(once(name)) for name in ("Ada", "Bob")] == ["hello Ada", "hello Bob"]
+
+
+@pytest.mark.asyncio
+async def test_one_program_is_used_from_two_event_loops_and_from_threads_at_once(any_drum):
+    greet = declare(any_drum)
+    # Ready before all use it at once; what happens otherwise is a test of its own.
+    await any_drum.store()
+    run = asyncio.create_task(any_drum.run())
+
+    def in_another_loop():
+        return asyncio.run(run_one(any_drum, greet, "loop"))
+
+    def blocking():
+        return any_drum.sync.wait(greet.enqueue_sync("thread"), timeout="20s")
+
+    answers, here = await asyncio.gather(
+        asyncio.to_thread(run_together, in_another_loop, blocking, blocking), run_one(any_drum, greet, "here")
+    )
+    assert [*answers, here] == ["hello loop", "hello thread", "hello thread", "hello here"]
+    run.cancel()
+    await asyncio.wait([run])
+
+
+@pytest.mark.asyncio
+async def test_what_the_lifespan_yields_is_the_state_of_every_job():
+    @asynccontextmanager
+    async def open_state():
+        yield {"db": "ours"}
+
+    drum = Drumline("memory://", lifespan=open_state)
+
+    @drum.task
+    async def use(ctx: Context) -> str:
+        return str(ctx.state["db"])
+
+    job = await use.enqueue()
+    await drum.run(drain=True)
+    assert await job.wait() == "ours"
+
+
+@pytest.mark.asyncio
+async def test_only_the_named_queues_are_served(drum):
+    greet = declare(drum)
+    mine, other = await greet.using(queue="mine").enqueue("a"), await greet.enqueue("b")
+    await drum.run(queues=["mine"], concurrency=1, drain=True)
+    assert ((await mine.refresh()).state, (await other.refresh()).state) == ("done", "ready")
+
+
+def wired(monkeypatch):
+    wire = Wire(MemoryStore())
+    monkeypatch.setattr("drumline.app.open_store", lambda *_, **__: wire)
+    return wire
+
+
+@pytest.mark.asyncio
+async def test_a_store_that_could_not_be_made_ready_is_tried_again(drum, monkeypatch):
+    wire, greet = wired(monkeypatch), declare(drum)
+    wire.fail("migrate", times=2)
+    with pytest.raises(StoreUnreachable):
+        await greet.enqueue("Ada")
+    with pytest.raises(StoreUnreachable):
+        greet.enqueue_sync("Ada")
+    assert (await greet.enqueue("Ada")).created
+    greet.enqueue_sync("Ada")
+    assert len(wire.asked("migrate")) == 3
+
+
+@pytest.mark.asyncio
+async def test_nobody_uses_the_store_before_it_is_ready(drum, monkeypatch):
+    wire, greet = wired(monkeypatch), declare(drum)
+    hold = wire.hold("migrate")
+    enqueues = [asyncio.create_task(greet.enqueue(str(number))) for number in range(2)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert wire.asked("enqueue") == []
+    hold.let_go()
+    assert [job.created for job in await asyncio.gather(*enqueues)] == [True, True]
+
+
+@pytest.mark.asyncio
+async def test_a_program_that_may_not_migrate_does_not(monkeypatch):
+    monkeypatch.setenv("DRUMLINE_STORE__AUTO_MIGRATE", "false")
+    wire, drum = wired(monkeypatch), Drumline("memory://")
+    await declare(drum).enqueue("Ada")
+    assert wire.asked("migrate") == []
