@@ -297,3 +297,18 @@ def test_claiming_nothing_changes_nothing(rig):
     before = rig.jobs(), rig.counts()
     assert rig.take(9, replica=REPLICA) == []
     assert (rig.jobs(), rig.counts()) == before
+
+
+@promises("claim", "It tells how often in a row the job was released before.")
+def test_a_claim_tells_how_often_in_a_row_the_job_was_released(rig):
+    rig.add()
+    for expected in (0, 1, 2):
+        claim = rig.take_one()
+        assert claim.releases == expected
+        assert rig.finish(release(claim)) == [True]
+    claim = rig.take_one()
+    assert (claim.releases, rig.finish(retry(claim))) == (3, [True])
+    rig.advance(3600)
+    assert rig.take_one().releases == 0
+    rig.advance(3600)
+    assert [claim.releases for claim in rig.expired()] == [0]

@@ -52,6 +52,8 @@ class Claim(msgspec.Struct, frozen=True):
     key: str | None = None
     # Somebody has asked for this job to be cancelled.
     cancelling: bool = False
+    # How often in a row the job was given back before.
+    releases: int = 0
 
     @property
     def ref(self) -> ClaimRef:

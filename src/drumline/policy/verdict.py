@@ -11,7 +11,7 @@ Worker and rescuer both come here, so they cannot drift apart:
     its worker was lost ............................ retried at once, or dead
     was cancelled on request ....................... cancelled
     its replica stops .............................. released; the attempt is given back
-    its arguments do not fit this worker's code .... released for a while, for others to take
+    its arguments do not fit this worker's code .... released for a while, for others to take; at last dead
 
 A job that somebody asked to cancel is not tried again, whatever it died of.
 """
@@ -42,8 +42,9 @@ __all__ = [
     "verdict",
 ]
 
-# How long a job whose arguments this worker does not understand is left to others.
+# How long a job whose arguments this worker does not understand is left to others, and how often.
 MISFIT_PAUSE = timedelta(seconds=15)
+MOST_RELEASES = 20
 
 
 class Wish(StrEnum):
@@ -117,8 +118,10 @@ def verdict(claim: Claim, ending: Ending, *, by: str, started_at: datetime, ende
             return Outcome.cancelled(claim, closed("cancelled"))
         case Stopped():
             return Outcome.release(claim, closed("released"))
-        case Misfit():
+        case Misfit() if claim.releases < MOST_RELEASES:
             return Outcome.release(claim, closed("released", ending.failure), MISFIT_PAUSE)
+        case Misfit():
+            return Outcome.dead(claim, closed("failed", ending.failure))
         case _:
             assert_never(ending)
 

@@ -34,6 +34,7 @@ class Record(msgspec.Struct, kw_only=True):
     state: JobState = JobState.READY
     attempt: int = 0
     fence: int = 0
+    releases: int = 0
     cancelling: bool = False
     claimed_at: datetime | None = None
     lease_until: datetime | None = None
@@ -100,6 +101,7 @@ class Record(msgspec.Struct, kw_only=True):
             self.tick,
             self.key.name if self.key else None,
             self.cancelling,
+            self.releases,
         )
 
 

@@ -45,7 +45,7 @@ from drumline_store
 -- Claims whose lease has passed, the longest past first.
 select
   id, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source, schedule,
-  tick, key, cancelling
+  tick, key, cancelling, releases
 from drumline_job
 where state = 'x'
   and lease <= :now

@@ -115,13 +115,13 @@ set state = 'x',
 where id in (select value from json_each(:ids))
 returning
   id, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source, schedule,
-  tick, key, cancelling, key_window, closed
+  tick, key, cancelling, releases, key_window, closed
 
 -- name: find_claims
 -- Those of the jobs that are running.
 select
   job.id, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
-  schedule, tick, job.key, cancelling
+  schedule, tick, job.key, cancelling, releases
 from json_each(:ids) as wanted
 cross join drumline_job as job on job.id = wanted.value
 where state = 'x'

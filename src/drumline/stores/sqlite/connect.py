@@ -61,7 +61,7 @@ class Place:
         """A connection that writes; only under the mutex."""
         with self._opened() as connection, self.mutex.held():
             self._prepare(connection)
-            self._check(connection)
+            check_schema(_read_applied(connection), _MIGRATIONS, str(self.path))
         return connection
 
     def connect_reader(self) -> sqlite3.Connection:
@@ -69,8 +69,16 @@ class Place:
         with self._opened() as connection:
             connection.execute("pragma wal_autocheckpoint = 0")
             connection.execute("pragma query_only = 1")
-            self._check(connection)
+            check_schema(_read_applied(connection), _MIGRATIONS, str(self.path))
         return connection
+
+    def identify(self) -> tuple[int, int] | None:
+        """Which file is at the path now."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def close(self, connection: sqlite3.Connection) -> None:
         """Close under the mutex: the last connection of all writes back the log."""
@@ -84,18 +92,24 @@ class Place:
     def migrate(self, now: int) -> None:
         """Make the file, if there is none, and bring its schema to this version."""
         self._create()
-        with self._opened() as connection, self.mutex.held():
-            self._prepare(connection)
-            connection.execute("begin immediate")
-            try:
-                cursor = connection.cursor()
-                run(cursor, migrate(_MIGRATIONS, _MIGRATION_STATEMENTS, str(self.path), {"at": now}))
-                cursor.execute(_SQL["name_store"], {"id": fresh_id()})
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.commit()
+        with self._opened() as connection:
+            # Mostly there is nothing to do, and then nobody has to be waited for.
+            if _read_applied(connection) != {known.version: known.checksum for known in _MIGRATIONS}:
+                with self.mutex.held():
+                    self._migrate(connection, now)
         self.close(connection)
+
+    def _migrate(self, connection: sqlite3.Connection, now: int) -> None:
+        self._prepare(connection)
+        connection.execute("begin immediate")
+        try:
+            cursor = connection.cursor()
+            run(cursor, migrate(_MIGRATIONS, _MIGRATION_STATEMENTS, str(self.path), {"at": now}))
+            cursor.execute(_SQL["name_store"], {"id": fresh_id()})
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.commit()
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -141,19 +155,26 @@ class Place:
             )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("pragma journal_mode = wal").fetchall()
+        ((mode,),) = connection.execute("pragma journal_mode = wal").fetchall()
+        if mode != "wal":
+            raise StoreUnusable(
+                f"{self.path}: SQLite cannot keep a write-ahead log here, only journal mode {mode}: use a local disk"
+            )
         connection.execute(_SYNCHRONOUS[self._synchronous])
         connection.execute(f"pragma wal_autocheckpoint = {_LOG_PAGES:d}")
         connection.execute(f"pragma journal_size_limit = {_LARGEST_KEPT_LOG:d}")
         connection.execute("pragma cache_size = -16000")
         connection.execute("pragma temp_store = memory")
 
-    def _check(self, connection: sqlite3.Connection) -> None:
-        has_list = connection.execute(_SQL["has_migrations"]).fetchall()
-        applied = dict(connection.execute(_SQL["applied"]).fetchall()) if has_list else {}
-        check_schema(applied, _MIGRATIONS, str(self.path))
-
     def _refuse_bad_place(self) -> None:
+        try:
+            self._refuse_wrong_kinds()
+        except OSError as error:
+            raise StoreUnusable(
+                f"{self.path}: this user may not look here ({error.strerror}): mend the rights, or name another path"
+            ) from error
+
+    def _refuse_wrong_kinds(self) -> None:
         folder = self.path.parent
         if not folder.is_dir():
             raise StoreUnusable(f"{self.path}: there is no folder {folder}: make it, or mend the path")
@@ -171,6 +192,12 @@ _SYNCHRONOUS = {
     "full": "pragma synchronous = full",
     "normal": "pragma synchronous = normal",
 }
+
+
+def _read_applied(connection: sqlite3.Connection) -> dict[int, str]:
+    """The migrations that the file has seen, by version, with their checksums."""
+    has_list = connection.execute(_SQL["has_migrations"]).fetchall()
+    return dict(connection.execute(_SQL["applied"]).fetchall()) if has_list else {}
 
 
 @contextmanager
@@ -210,6 +237,6 @@ def _check_version(version: tuple[int, ...]) -> None:
     if is_affected_by_wal_reset(version):
         logger.info(
             "SQLite %s can lose a commit when two programs write at once; Drumline's processes take turns by a lock"
-            " file, which protects them; programs of your own that write to the same file are safe from 3.51.3 on",
+            " file, which protects them; programs of your own that write to the same file need SQLite 3.51.3",
             shown,
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["Forkable", "watch_forks"]
+__all__ = ["Forkable", "keep_open", "watch_forks"]
 
 
 class Forkable(Protocol):
@@ -24,11 +25,18 @@ class Forkable(Protocol):
 
 # The interpreter's own list of fork hooks cannot be shortened; this one can, as stores come and go.
 _open: WeakSet[Forkable] = WeakSet()
+_of_parents: list[sqlite3.Connection] = []
 
 
 def watch_forks(item: Forkable) -> None:
     """Let the item know of every fork, for as long as it lives."""
     _open.add(item)
+
+
+def keep_open(connection: sqlite3.Connection | None) -> None:
+    """In a child process: never close a connection of the parent's, not even by forgetting it."""
+    if connection is not None:
+        _of_parents.append(connection)
 
 
 def _before() -> None:

@@ -40,9 +40,7 @@ class WriteMutex:
         if not self._thread_lock.acquire(timeout=self._patience):
             raise self._too_long()
         try:
-            file = self._open()
-            self._make_way(file)
-            self._lock(file, deadline)
+            file = self._lock_newest(deadline)
             try:
                 yield
             finally:
@@ -53,29 +51,42 @@ class WriteMutex:
     def close(self) -> None:
         """Give back the file; the next use opens it again."""
         with self._thread_lock:
-            if self._file is not None:
-                os.close(self._file)
-                self._file = None
+            self._give_back()
 
     def forget(self) -> None:
         """In a child process: what was open is the parent's, and so is its lock."""
         self._thread_lock = threading.Lock()
+        # Closing a copy of the parent's descriptor leaves the parent's lock alone; unlocking it would not.
+        self._give_back()
+
+    def _give_back(self) -> None:
         if self._file is not None:
-            # Closing a copy of the parent's descriptor leaves the parent's lock alone; unlocking it would not.
             os.close(self._file)
             self._file = None
 
     def _open(self) -> int:
-        if self._file is None:
-            try:
-                mode = self._database.stat().st_mode & 0o777
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
-            except OSError as error:
-                raise StoreUnusable(
-                    f"{self._path}: the lock file of the store cannot be opened ({error.strerror}):"
-                    " give this user the right to write it and its folder"
-                ) from error
+        """The lock file as it is now: one that was removed and made anew is another lock."""
+        try:
+            if self._file is not None and not _is_same(self._file, self._path):
+                self._give_back()
+            if self._file is None:
+                self._file = _open_like(self._path, self._database)
+        except OSError as error:
+            raise StoreUnusable(
+                f"{self._path}: the lock file of the store cannot be opened ({error.strerror}):"
+                " give this user the right to write it and its folder"
+            ) from error
         return self._file
+
+    def _lock_newest(self, deadline: float) -> int:
+        while True:
+            file = self._open()
+            self._make_way(file)
+            self._lock(file, deadline)
+            if _is_same(file, self._path):
+                return file
+            # Removed while this one waited for it: by now others may hold the new one.
+            self._give_back()
 
     def _lock(self, file: int, deadline: float) -> None:
         while True:
@@ -100,3 +111,23 @@ class WriteMutex:
             f"{self._database}: another process has been writing for {self._patience:g} s: try again, or look which"
             f" process holds {self._path.name}"
         )
+
+
+def _is_same(file: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _open_like(path: Path, model: Path) -> int:
+    """Open the file; one that has to be made gets rights and owner of the model, as SQLite does it with its own."""
+    like = model.stat()
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    os.fchmod(file, like.st_mode & 0o777)
+    if os.geteuid() == 0:
+        os.fchown(file, like.st_uid, like.st_gid)
+    return file

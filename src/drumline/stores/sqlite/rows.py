@@ -186,6 +186,7 @@ def as_claim(row: Row) -> Claim:
         instant_or_none(row[16]),
         row[17],
         bool(row[18]),
+        row[19],
     )
 
 

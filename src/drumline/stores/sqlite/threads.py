@@ -21,6 +21,7 @@ from drumline.errors import StoreUnusable
 from drumline.model.instant import to_millis
 from drumline.stores.sqlite.claim import demote
 from drumline.stores.sqlite.connect import PATIENCE, Place, translate
+from drumline.stores.sqlite.forks import keep_open
 from drumline.stores.sqlite.step import Step, settle
 from drumline.stores.statements import Operation, run
 
@@ -81,6 +82,8 @@ class Worker:
         self._is_stopped = False
         self._connection: sqlite3.Connection | None = None
         self._is_suspect = False
+        # Which file the connection is to.
+        self._file: tuple[int, int] | None = None
 
     def submit(self, make: Make[T], *, is_urgent: bool = False) -> asyncio.Future[T]:
         """Run the operation; its answer comes to this event loop."""
@@ -116,7 +119,8 @@ class Worker:
             self._gate.release()
 
     def forget(self) -> None:
-        """In the child: thread, queue and locks are the parent's."""
+        """In the child: thread, queue, locks and connection are the parent's."""
+        keep_open(self._connection)
         self._begin()
 
     def _put(self, call: Call[Any]) -> None:
@@ -166,8 +170,12 @@ class Worker:
         raise NotImplementedError
 
     def _connected(self) -> sqlite3.Connection:
+        file = self._place.identify()
+        if file != self._file:
+            # Removed or replaced: what is written to the old one, nobody will find.
+            self._disconnect()
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection, self._file = self._connect(), file
         return self._connection
 
     def _disconnect(self) -> None:
@@ -268,9 +276,12 @@ class Writer(Worker):
         self, connection: sqlite3.Connection, calls: Sequence[Call[Any]], committed: list[Step]
     ) -> Sequence[Call[Any]]:
         """Run the calls in one transaction, and give back those for which the time did not suffice."""
-        connection.execute("begin immediate")
+        try:
+            connection.execute("begin immediate")
+        except sqlite3.Error as error:
+            self._fail(calls, error)
+            return ()
         common = Step(self._now())
-        count = len(calls)
         try:
             self._follow_clock(connection, common)
             count = self._run_members(connection, calls, common)

@@ -21,7 +21,7 @@ from drumline.stores.base import Hear, Topic, topic
 from drumline.stores.files import read_statements
 from drumline.stores.hub import Ear, Hub
 from drumline.stores.sqlite.connect import PATIENCE, Place
-from drumline.stores.sqlite.forks import watch_forks
+from drumline.stores.sqlite.forks import keep_open, watch_forks
 from drumline.stores.sqlite.step import Step
 
 __all__ = ["Watcher", "watcher_of"]
@@ -100,6 +100,8 @@ class Watcher:
             self._gate.release()
 
     def forget(self) -> None:
+        keep_open(self._connection)
+        self._place.mutex.forget()
         self._begin()
 
     def _enter(self) -> _Life:
@@ -132,6 +134,7 @@ class Watcher:
             # Unless the next run has begun already: it goes on with the connection.
             if self._life is None:
                 self._disconnect()
+                self._place.mutex.close()
         life.ended.set_result(None)
 
     def _try_to_look(self) -> bool:
@@ -152,7 +155,11 @@ class Watcher:
             return
         # What came before the first look is not known: then there may be news about everything.
         is_first, self._version = self._version is None, version
-        news = self._read_hints(self._connection) | self._read_ended(self._connection)
+        self._connection.execute("begin")
+        try:
+            news = self._read_hints(self._connection) | self._read_ended(self._connection)
+        finally:
+            self._connection.rollback()
         self._hub.tell(self._hub.topics if is_first else news)
 
     def _read_hints(self, connection: sqlite3.Connection) -> set[Topic]:

@@ -18,6 +18,8 @@ create table drumline_job (
   due        integer not null,
   fence      integer not null default 0,
   attempt    integer not null default 0,
+  -- how often in a row it was given back
+  releases   integer not null default 0,
   -- how long a claim holds
   term       integer not null,
   cancelling integer not null default 0,
