@@ -190,6 +190,25 @@ def test_the_log_is_written_back_when_the_last_one_closes(path, store):
     other.close().run()
 
 
+def test_a_file_that_was_removed_is_missed_at_once(path, store):
+    store.enqueue([new_job()]).run()
+    store.counts().run()
+    path.unlink()
+    for operation in (store.enqueue([new_job()]), store.counts()):
+        with pytest.raises(StoreUnusable, match="no such database"):
+            operation.run()
+    store.migrate().run()
+    assert store.enqueue([new_job()]).run()[0].created
+    assert len(store.jobs(JobFilter()).run().items) == 1
+
+
+def test_a_lock_file_that_was_removed_is_made_anew(path, store):
+    store.enqueue([new_job()]).run()
+    path.with_name("jobs.db-lock").unlink()
+    store.enqueue([new_job()]).run()
+    assert path.with_name("jobs.db-lock").exists()
+
+
 def test_jobs_due_at_once_in_great_number_are_counted_as_ready(path, store, clock):
     for _ in range(3):
         store.enqueue([new_job(delay=60) for _ in range(10_000)]).run()

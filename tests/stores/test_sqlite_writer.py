@@ -30,7 +30,7 @@ def writer_kept_waiting(path: Path) -> Iterator[None]:
 
 async def queue_up(*operations: Any) -> list[asyncio.Future[Any]]:
     """Begin each operation, and let it reach the writer's queue."""
-    tasks = [asyncio.ensure_future(asyncio.wait_for(operation, 30)) for operation in operations]
+    tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(asyncio.wait_for(item, 30)) for item in operations]
     for _ in range(3):
         await asyncio.sleep(0)
     return tasks
@@ -104,7 +104,7 @@ async def test_a_member_that_breaks_the_whole_transaction_fails_alone(path, stor
     enqueue = produce.enqueue
 
     def enqueue_or_break(step, jobs):
-        if jobs[0].task == "broken":
+        if any(job.task == "broken" for job in jobs):
             yield Statement("rollback")
             raise sqlite3.OperationalError("disk I/O error")
         return (yield from enqueue(step, jobs))

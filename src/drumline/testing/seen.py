@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from drumline.app import Drumline, Task
+from drumline.app import Drumline
 from drumline.client import Client, JobHandle
 from drumline.clock import ManualClock
 from drumline.errors import BadArgument, JobNotFound, UnknownTask
@@ -20,6 +20,7 @@ from drumline.model.query import JobFilter
 from drumline.model.view import instant_text, span_text
 from drumline.policy.call import UsingOptions
 from drumline.policy.task import TaskDefinition
+from drumline.task import Task
 from drumline.testing.store import HarnessStore
 
 __all__ = ["Inspection", "SeenJob"]

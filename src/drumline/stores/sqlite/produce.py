@@ -98,12 +98,14 @@ def _sort_out(
         if job.id in standing:
             continue
         if job.key is not None:
-            holder = holders.setdefault((job.task, job.key.name), job.id)
-            if holder != job.id:
+            # It may be the job itself, which was forgotten before its time with the key was over.
+            holder = holders.get((job.task, job.key.name))
+            if holder is not None:
                 if job.key.on_conflict is Conflict.RAISE:
                     raise KeyTaken(job.task, job.key.name, holder)
                 held[place] = holder
                 continue
+            holders[job.task, job.key.name] = job.id
         standing.add(job.id)
         new.append(job)
     return new, held

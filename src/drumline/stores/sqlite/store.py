@@ -92,7 +92,10 @@ class SqliteStore:
 
     def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
         if tx is None:
-            return self._write(lambda step: produce.enqueue(step, jobs))
+            return Op(
+                lambda: self._writer.call_batch(jobs, produce.enqueue),
+                lambda: self._writer.submit_batch(jobs, produce.enqueue),
+            )
 
         def inside(store_id: str) -> list[Enqueued]:
             self._store_id = store_id

@@ -14,11 +14,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from itertools import islice, pairwise
 from typing import Any, Generic, TypeVar
 
 from drumline.clock import Clock, SystemClock
 from drumline.errors import StoreUnusable
 from drumline.model.instant import to_millis
+from drumline.stores.base import MOST_JOBS
 from drumline.stores.sqlite.claim import demote
 from drumline.stores.sqlite.connect import PATIENCE, Place, translate
 from drumline.stores.sqlite.forks import keep_open
@@ -34,6 +36,8 @@ _MOST_TOGETHER = 1000
 _LONGEST_TOGETHER = 0.1
 
 Make = Callable[[Step], Operation[T]]
+# An operation on many items, which answers with one answer for each.
+Join = Callable[[Step, Sequence[Any]], Operation[list[Any]]]
 
 
 class Call(Generic[T]):
@@ -47,6 +51,17 @@ class Call(Generic[T]):
         self.is_urgent = is_urgent
         self.answer: T | None = None
         self.error: Exception | None = None
+
+
+class BatchCall(Call[list[Any]]):
+    """An operation on many items that may be done together with its neighbours: one operation on all their items."""
+
+    __slots__ = ("items", "join")
+
+    def __init__(self, items: Sequence[Any], join: Join, reply: _Reply) -> None:
+        super().__init__(lambda step: join(step, items), reply, is_urgent=False)
+        self.items = items
+        self.join = join
 
 
 class _LoopReply:
@@ -90,6 +105,18 @@ class Worker:
         reply = _LoopReply(asyncio.get_running_loop())
         self._put(Call(make, reply, is_urgent=is_urgent))
         return reply.future
+
+    def submit_batch(self, items: Sequence[Any], join: Join) -> asyncio.Future[list[Any]]:
+        """Run an operation on many items, perhaps together with others; its answer comes to this event loop."""
+        reply = _LoopReply(asyncio.get_running_loop())
+        self._put(BatchCall(items, join, reply))
+        return reply.future
+
+    def call_batch(self, items: Sequence[Any], join: Join) -> list[Any]:
+        """The same, blocking this thread until it is over."""
+        reply: Future[list[Any]] = Future()
+        self._put(BatchCall(items, join, reply))
+        return reply.result()
 
     def call(self, make: Make[T], *, is_urgent: bool = False) -> T:
         """Run the operation, and block this thread until it is over."""
@@ -226,6 +253,20 @@ def _answer_all(calls: Sequence[Call[Any]]) -> None:
             future.set_result(call.answer)
 
 
+def _find_batch(calls: Sequence[Call[Any]], first: int) -> list[Any]:
+    """The call at this place, with those behind it that can be done together with it."""
+    group = [calls[first]]
+    size = 0
+    for call, following in pairwise(islice(calls, first, None)):
+        if not isinstance(call, BatchCall) or not isinstance(following, BatchCall):
+            break
+        size += len(call.items)
+        if size + len(following.items) > MOST_JOBS:
+            break
+        group.append(following)
+    return group
+
+
 class Reader(Worker):
     """Runs each operation in a transaction of its own, on one state of the file. Never waits for the writer."""
 
@@ -302,19 +343,44 @@ class Writer(Worker):
     def _run_members(self, connection: sqlite3.Connection, calls: Sequence[Call[Any]], common: Step) -> int:
         """Run the calls one after another, and say how many the time sufficed for."""
         cursor = connection.cursor()
+        if len(calls) == 1:
+            calls[0].error = None
+            self._run_member(cursor, calls[0], common)
+            return 1
         end = self._timer.monotonic() + _LONGEST_TOGETHER
-        for count, call in enumerate(calls):
-            if count and self._timer.monotonic() > end:
-                return count
+        count = 0
+        while count < len(calls) and (not count or self._timer.monotonic() <= end):
+            group = _find_batch(calls, count)
+            if len(group) == 1 or not self._run_batch(cursor, group, common):
+                for call in group:
+                    self._run_apart(cursor, call, common)
+            count += len(group)
+        return count
+
+    def _run_batch(self, cursor: sqlite3.Cursor, group: Sequence[BatchCall], common: Step) -> bool:
+        """Run the calls as one operation, and say whether that went well; if not, nothing of it is left."""
+        step = Step(self._now())
+        items = [item for call in group for item in call.items]
+        cursor.execute("savepoint batch")
+        try:
+            answers = iter(run(cursor, group[0].join(step, items)))
+        except Exception:
+            if not cursor.connection.in_transaction:
+                raise
+            cursor.execute("rollback to batch")
+            return False
+        finally:
+            if cursor.connection.in_transaction:
+                cursor.execute("release batch")
+        for call in group:
             call.error = None
-            if len(calls) == 1:
-                self._run_member(cursor, call, common)
-            else:
-                self._run_apart(cursor, call, common)
-        return len(calls)
+            call.answer = list(islice(answers, len(call.items)))
+        common.join(step)
+        return True
 
     def _run_apart(self, cursor: sqlite3.Cursor, call: Call[Any], common: Step) -> None:
         """Run the call so that its failure undoes only what it did itself."""
+        call.error = None
         cursor.execute("savepoint member")
         try:
             self._run_member(cursor, call, common)
