@@ -6,7 +6,7 @@ import pytest
 
 from drumline.engine.beat import LATE, LONGEST_INTERVAL, Heart
 from drumline.errors import StoreUnreachable
-from drumline.model.replica import ReplicaInfo
+from drumline.model.replica import Beat, ReplicaInfo
 from drumline.policy.verdict import Lost, verdict
 from tests.engine.kit import ME, OTHER
 from tests.support.waiting import eventually
@@ -64,7 +64,8 @@ async def test_a_beat_prolongs_what_is_held(kit):
 
 
 async def test_the_answer_comes_on_the_event_loop_and_tells_what_is_lost_and_what_to_cancel(kit):
-    name, answers = kit.task(greet), []
+    name = kit.task(greet)
+    answers: list[Beat] = []
     lost, cancelling, kept = (kit.execution(kit.claim_one(name)) for _ in range(3))
     unknown = kit.claim_one(name)
     claim = lost.claim
@@ -197,11 +198,11 @@ async def test_stopping_does_not_wait_for_ever_for_a_beat_that_hangs(kit, monkey
 
 async def test_errors_do_not_end_it_and_are_logged_once(kit, caplog):
     kit.wire.fail("beat", times=3)
-    answers = []
+    answers: list[Beat] = []
     heart = make(kit, answers=answers)
     heart.start()
-    for number in range(1, 4):
-        await eventually(lambda number=number: len(kit.wire.asked("beat")) >= number)
+    for number in range(3):
+        await eventually(lambda: len(kit.wire.asked("beat")) > number)  # noqa: B023 - awaited within the turn
         heart.beat_now()
     await eventually(lambda: answers)
     heart.stop()

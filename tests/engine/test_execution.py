@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from drumline.engine.execution import Executions, Reason
+from drumline.engine.execution import Execution, Executions, Reason
 from drumline.model.claim import Note
 from drumline.model.job import Progress
 from tests.support.waiting import run_together
@@ -61,7 +61,9 @@ async def test_words_are_taken_once(kit, claim):
     execution.user_error("sorry")
     note = execution.take_words()
     assert isinstance(note, Note)
-    assert [(line.number, line.message, line.fields, line.attempt) for line in note.lines] == [(1, "one", {"rows": 1}, 1)]
+    assert [(line.number, line.message, line.fields, line.attempt) for line in note.lines] == [
+        (1, "one", {"rows": 1}, 1)
+    ]
     assert (note.ref, note.progress, note.user_error) == (claim.ref, Progress(0.5, "half"), "sorry")
     assert execution.take_words() is None
 
@@ -82,7 +84,7 @@ async def test_only_the_newest_progress_is_kept(kit, claim):
 
 
 async def test_every_word_is_told_of(kit, claim):
-    told = []
+    told: list[Execution] = []
     execution = kit.execution(claim, told.append)
     execution.log("info", "one", {})
     execution.progress(Progress(0.1))
@@ -148,7 +150,12 @@ async def test_an_interrupted_thread_can_only_look_at_its_flags(kit):
 
 @pytest.mark.parametrize(
     ("reason", "cancelled", "held"),
-    [(Reason.CANCEL, True, True), (Reason.TIMEOUT, True, True), (Reason.LOST, False, False), (Reason.STOP, False, True)],
+    [
+        (Reason.CANCEL, True, True),
+        (Reason.TIMEOUT, True, True),
+        (Reason.LOST, False, False),
+        (Reason.STOP, False, True),
+    ],
 )
 async def test_each_reason_raises_its_own_flag(kit, claim, reason, cancelled, held):
     execution = kit.execution(claim)
@@ -176,7 +183,7 @@ async def test_executions_are_found_by_their_claim_and_removing_twice_is_harmles
     executions = Executions()
     execution = kit.execution(claim)
     executions.add(execution)
-    assert executions.get(claim.ref) is execution
+    assert executions.get(claim.ref) == execution
     executions.remove(execution)
     executions.remove(execution)
     assert executions.get(claim.ref) is None

@@ -171,9 +171,7 @@ async def test_a_rival_that_was_quicker_costs_nothing(kit, janitor):
     hold = kit.wire.hold("finish")
     step = asyncio.create_task(janitor.step())
     await eventually(lambda: hold.waiting)
-    rival = Janitor(
-        kit.memory, kit.executions, by="rival:1", steady_since=lambda: -1e9, clock=kit.clock, keep=Keep()
-    )
+    rival = Janitor(kit.memory, kit.executions, by="rival:1", steady_since=lambda: -1e9, clock=kit.clock, keep=Keep())
     await rival.step()
     hold.let_go()
     await step

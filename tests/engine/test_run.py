@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from drumline.engine.execution import Reason
+from drumline.engine.execution import Execution, Reason
 from drumline.engine.run import Runner
 from drumline.errors import GiveUp, Retry, Snooze
 from drumline.events import JobStarted
 from drumline.model.context import Context, current
 from drumline.policy.options import Executor
-from drumline.policy.verdict import Cancelled, Misfit, Raised, Returned, Stopped, TimedOut, Wish
+from drumline.policy.verdict import Cancelled, Ending, Misfit, Raised, Returned, Stopped, TimedOut, Wish
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -23,8 +23,8 @@ class Stage:
 
     def __init__(self, kit, **options):
         self.kit = kit
-        self.started = []
-        self.ended = []
+        self.started: list[Execution] = []
+        self.ended: list[tuple[Execution, Ending]] = []
         self.runner = Runner(
             kit.registry,
             kit.executions,
@@ -60,7 +60,7 @@ def stage(kit):
 
 def value_of(ending):
     assert isinstance(ending, Returned), ending
-    return msgspec.json.decode(ending.result)
+    return msgspec.json.decode(ending.result or b"")
 
 
 async def test_a_coroutine_runs_on_the_event_loop(stage):
@@ -89,7 +89,17 @@ async def test_an_async_function_in_a_thread_gets_an_event_loop_of_its_own(stage
 
 async def test_a_context_is_given_to_a_function_that_asks_for_one(stage):
     async def tell(ctx: Context, name: str) -> list[object]:
-        return [ctx.job_id, ctx.task, ctx.queue, ctx.attempt, ctx.max_attempts, ctx.fence, list(ctx.tags), ctx.meta, name]
+        return [
+            ctx.job_id,
+            ctx.task,
+            ctx.queue,
+            ctx.attempt,
+            ctx.max_attempts,
+            ctx.fence,
+            list(ctx.tags),
+            ctx.meta,
+            name,
+        ]
 
     using = {"queue": "mail", "max_attempts": 3, "tags": ["a"], "meta": {"b": 1}}
     execution = stage.start(tell, using=using, name="Ada")
@@ -169,7 +179,7 @@ async def test_an_exit_in_a_thread_fails_its_job_and_nothing_else(stage, kind):
 
 
 async def test_arguments_that_do_not_fit_are_told_as_a_misfit_and_the_task_is_not_called(stage, kit):
-    called = []
+    called: list[object] = []
 
     async def old(count: str) -> None:
         called.append(count)

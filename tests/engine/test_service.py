@@ -2,6 +2,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 class Turns:
     """A step that counts its turns and does as the test says in each."""
 
-    def __init__(self, *answers: float | None | Exception) -> None:
+    def __init__(self, *answers: float | Exception | None) -> None:
         self.taken = 0
         self._answers = list(answers)
         self.during: Callable[[], None] = lambda: None
@@ -82,19 +83,20 @@ async def test_an_error_never_ends_the_loop(caplog):
     clock, turns = ManualClock(), Turns(*(ValueError("no") for _ in range(20)))
     async with running(turns, clock=clock) as loop:
         for number in range(1, 21):
-            await eventually(lambda number=number: turns.taken == number)
+            await eventually(lambda: turns.taken == number)  # noqa: B023 - awaited within the turn
             clock.advance(10)
         await eventually(lambda: turns.taken == 21)
         assert loop.failures == 20
 
 
 async def test_after_errors_the_waits_grow_up_to_a_cap_and_start_anew_after_a_success(caplog):
-    clock, events, told = ManualClock(), Events(), []
+    clock, events = ManualClock(), Events()
+    told: list[Any] = []
     events.subscribe(told.append)
     turns = Turns(*(ValueError("no") for _ in range(8)), 0.0, ValueError("again"))
     async with running(turns, clock=clock, events=events):
         for number in range(1, 9):
-            await eventually(lambda number=number: len(told) == number)
+            await eventually(lambda: len(told) == number)  # noqa: B023 - awaited within the turn
             clock.advance(told[-1].again_in - 0.001)
             assert await is_at_rest(turns)
             clock.advance(0.002)

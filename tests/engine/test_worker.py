@@ -5,6 +5,7 @@ import signal
 import threading
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -115,7 +116,8 @@ async def test_the_lifespan_is_opened_before_the_first_job_and_closed_after_the_
 async def test_a_lifespan_that_fails_keeps_it_from_beginning(kit):
     @asynccontextmanager
     async def lifespan():
-        raise ValueError("no database")
+        if kit:
+            raise ValueError("no database")
         yield
 
     with pytest.raises(ValueError, match="no database"):
@@ -341,10 +343,13 @@ async def test_words_are_visible_while_the_task_runs_whatever_runs_it(kit):
         ctx.progress_sync(0.5, "half")
         thread_gate.wait(10)
 
+    def has_progressed(job_id):
+        return kit.job(job_id).progress == Progress(0.5, "half")
+
     ids = [kit.enqueue(kit.task(function)) for function in (on_loop, in_thread)]
     async with kit.working():
         for job_id in ids:
-            await kit.pass_time(lambda job_id=job_id: kit.job(job_id).progress == Progress(0.5, "half"))
+            await kit.pass_time(partial(has_progressed, job_id))
             assert kit.state(job_id) == "running"
             assert [(line.message, line.fields) for line in kit.lines(job_id)] == [("one", {"rows": 1})]
         gate.set()
@@ -418,7 +423,7 @@ async def test_a_job_of_a_dead_replica_is_rescued_and_run(kit):
     async with kit.working(concurrency=1) as worker:
         await eventually(lambda: kit.wire.asked("claim"))
 
-        def is_done() -> bool:
+        def is_done():
             # The thread of the heart does not know of the test's time.
             worker.heart.beat_now()
             return kit.state(claim.id) == "done"

@@ -58,6 +58,12 @@ def answer(kit, **given):
     return Beat(**{"now": kit.clock.now(), **told, **given})
 
 
+async def beat_once(kit, worker):
+    beats = len(kit.wire.asked("beat"))
+    worker.heart.beat_now()
+    await eventually(lambda: len(kit.wire.asked("beat")) > beats)
+
+
 async def test_a_coroutine_is_cancelled_at_once_and_its_finally_runs(kit, work):
     job_id = kit.enqueue(kit.task(work.on_loop))
     async with kit.working():
@@ -145,9 +151,7 @@ async def test_a_loss_is_counted_once_though_every_beat_tells_it_again(kit):
         kit.wire.fail("claim")
         take_over(kit, job_id)
         for _ in range(3):
-            beats = len(kit.wire.asked("beat"))
-            worker.heart.beat_now()
-            await eventually(lambda beats=beats: len(kit.wire.asked("beat")) > beats)
+            await beat_once(kit, worker)
         await eventually(lambda: not execution.held)
         assert [event.operation for event in kit.heard(StaleWrite)] == ["beat"]
         assert worker.recorder.stale_writes == 1
@@ -174,9 +178,7 @@ async def test_a_coroutine_that_cleans_up_is_not_cancelled_again_by_the_next_bea
         await cleaning.wait()
         kit.cancel(job_id)
         for _ in range(3):
-            beats = len(kit.wire.asked("beat"))
-            worker.heart.beat_now()
-            await eventually(lambda beats=beats: len(kit.wire.asked("beat")) > beats)
+            await beat_once(kit, worker)
         gate.set()
         await eventually(lambda: kit.state(job_id) == "cancelled")
     assert seen == ["cleaned"]
@@ -226,7 +228,7 @@ async def test_claims_that_a_former_call_left_behind_are_given_back_by_a_working
         await eventually(lambda: kit.wire.asked("claim"))
         claim = kit.claim_one(name, replica=worker.id)
 
-        def is_back() -> bool:
+        def is_back():
             worker.heart.beat_now()
             return kit.state(claim.id) == "ready"
 

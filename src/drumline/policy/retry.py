@@ -41,7 +41,8 @@ def _grown(backoff: Backoff, attempt: int) -> timedelta:
     try:
         return _times(backoff.initial, backoff.factor ** (attempt - 1), backoff.cap)
     except OverflowError:
-        return backoff.cap
+        # Nothing stays nothing, however often it is doubled.
+        return backoff.cap if backoff.initial else backoff.initial
 
 
 def _times(span: timedelta, factor: float, most: timedelta) -> timedelta:
