@@ -296,3 +296,22 @@ async def test_a_thread_that_talks_after_the_event_loop_has_gone_is_not_harmed(k
     await asyncio.to_thread(lambda: asyncio.run(leave()))
     said[0].log("info", "anybody?", {})
     said[0].progress(Progress(0.5))
+
+
+async def test_an_outcome_that_can_never_be_written_does_not_hold_up_the_others(desk, kit, monkeypatch, caplog):
+    good, bad, last = (desk.start() for _ in range(3))
+    for execution in (good, bad, last):
+        desk.end(execution)
+    finish = kit.memory.finish
+
+    def refuse_bad(outcomes):
+        if any(outcome.claim.id == bad.claim.id for outcome in outcomes):
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no")
+        return finish(outcomes)
+
+    monkeypatch.setattr(kit.memory, "finish", refuse_bad)
+    await desk.recorder.step()
+    assert [kit.state(execution.claim.id) for execution in (good, bad, last)] == ["done", "running", "done"]
+    assert desk.recorder.idle
+    assert len(kit.executions) == 0
+    assert f"job {bad.claim.id}: its outcome cannot be written" in caplog.text

@@ -104,3 +104,12 @@ def test_the_last_error_is_that_of_the_newest_attempt_that_has_one():
     assert stored(closed(1)).last_error is None
     job = stored(closed(1, Failure("OSError", "disk")), closed(2, Failure("ValueError", "boom")), closed(3))
     assert job.last_error == "ValueError: boom"
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"), [("failed", "ValueError: no"), ("snoozed", None), ("released", None), ("done", None)]
+)
+def test_an_attempt_that_was_given_back_did_not_fail(ended, expected):
+    now = datetime(2026, 5, 5, tzinfo=UTC)
+    error = None if ended == "done" else Failure("ValueError", "no")
+    assert Attempt(1, 1, "r", "r", now, now, ended, error).died_of == expected

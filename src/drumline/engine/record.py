@@ -7,12 +7,14 @@ say of themselves goes the same way, and before the outcome of the job that said
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 
 from drumline.clock import Clock
 from drumline.engine.execution import Execution, Executions
+from drumline.errors import StoreError
 from drumline.events import ClaimLost, Events, JobClosed, StaleWrite
 from drumline.model.claim import Claim, ClaimRef, Note
 from drumline.model.outcome import Outcome
@@ -20,6 +22,8 @@ from drumline.policy.verdict import Ending, Stopped, verdict
 from drumline.stores.base import Store
 
 __all__ = ["Recorder"]
+
+logger = logging.getLogger("drumline.engine")
 
 # The most outcomes in one batch, and the least seconds between two batches that hold only words.
 LARGEST_BATCH = 500
@@ -127,21 +131,46 @@ class Recorder:
         self._words_at = self._clock.monotonic()
 
     async def _write_outcomes(self, batch: dict[ClaimRef, Outcome]) -> None:
-        for (ref, outcome), applied in zip(batch.items(), await self._store.finish([*batch.values()]), strict=True):
-            del self._outcomes[ref]
-            execution = self._executions.get(ref)
-            if execution is not None:
-                self._executions.remove(execution)
-            if not applied:
-                self.lost(ref, "finish")
-            elif self._events:
-                self._tell(outcome)
+        try:
+            answers = await self._store.finish([*batch.values()])
+        except StoreError:
+            # It may come back, or be mended: nothing is given up.
+            raise
+        except Exception:  # noqa: BLE001 - said of the one outcome that it is about
+            await self._write_one_by_one(batch)
+        else:
+            for outcome, applied in zip(batch.values(), answers, strict=True):
+                self._settle(outcome, applied=applied)
         self._on_written()
+
+    async def _write_one_by_one(self, batch: dict[ClaimRef, Outcome]) -> None:
+        """Find the outcome that cannot be written, and let go of it: its lease will pass, and the fleet retries it."""
+        for ref, outcome in batch.items():
+            try:
+                (applied,) = await self._store.finish([outcome])
+            except StoreError:
+                raise
+            except Exception:
+                logger.exception("job %s: its outcome cannot be written; it will be retried", ref.id)
+                self._forget(ref)
+            else:
+                self._settle(outcome, applied=applied)
+
+    def _settle(self, outcome: Outcome, *, applied: bool) -> None:
+        self._forget(outcome.claim.ref)
+        if not applied:
+            self.lost(outcome.claim.ref, "finish")
+        elif self._events:
+            self._tell(outcome)
+
+    def _forget(self, ref: ClaimRef) -> None:
+        del self._outcomes[ref]
+        execution = self._executions.get(ref)
+        if execution is not None:
+            self._executions.remove(execution)
 
     def _tell(self, outcome: Outcome) -> None:
         claim, attempt = outcome.claim, outcome.attempt
-        error = None if attempt.error is None else f"{attempt.error.type}: {attempt.error.message}"
         ran = attempt.ended_at - attempt.started_at
-        self._events.emit(
-            JobClosed(claim.id, claim.task, claim.queue, claim.attempt, attempt.ended, outcome.kind.value, ran, error)
-        )
+        kind, error = outcome.kind.value, attempt.died_of
+        self._events.emit(JobClosed(claim.id, claim.task, claim.queue, claim.attempt, attempt.ended, kind, ran, error))

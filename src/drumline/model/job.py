@@ -167,6 +167,13 @@ class Attempt(msgspec.Struct, frozen=True):
     ended: str
     error: Failure | None = None
 
+    @property
+    def died_of(self) -> str | None:
+        """What the attempt failed by, as `Type: message`. One that was given back did not fail."""
+        if self.error is None or self.ended in ("released", "snoozed"):
+            return None
+        return f"{self.error.type}: {self.error.message}"
+
 
 class Progress(msgspec.Struct, frozen=True):
     """How far a running job says it is, 0 to 1."""
@@ -230,7 +237,4 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def last_error(self) -> str | None:
         """What the newest failed attempt died of, as `Type: message`."""
-        for attempt in reversed(self.attempts):
-            if attempt.error is not None:
-                return f"{attempt.error.type}: {attempt.error.message}"
-        return None
+        return next((error for attempt in reversed(self.attempts) if (error := attempt.died_of)), None)

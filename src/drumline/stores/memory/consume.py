@@ -166,8 +166,7 @@ def _count(state: State, now: datetime, outcome: Outcome, kind: OutcomeKind) -> 
     total = state.totals.setdefault((claim.queue, claim.task), Total())
     total.done += kind is OutcomeKind.DONE
     total.failures += failed
-    if attempt.error is not None:
-        total.last_error = f"{attempt.error.type}: {attempt.error.message}"
+    total.last_error = attempt.died_of or total.last_error
     plan = state.plans.get(claim.schedule or "")
     if plan is not None:
         plan.total_runs += 1

@@ -14,7 +14,6 @@ from drumline.stores.sqlite.rows import (
     ENDS,
     attempt_line,
     due_of,
-    error_of,
     expires_of,
     json_text,
     span_millis,
@@ -71,7 +70,7 @@ def _end(step: Step, outcome: Outcome, state: str) -> End:
         "now": step.now,
         "expires": expires_of(claim.options, state, step.now),
         "line": attempt_line(attempt),
-        "error": error_of(attempt),
+        "error": attempt.died_of,
         "result": outcome.result,
         "result_is_repr": outcome.result_is_repr,
     }
@@ -92,7 +91,7 @@ def _wait(step: Step, outcome: Outcome) -> dict[str, Any]:
         "state": state,
         "due": due,
         "given_back": is_release,
-        "error": error_of(outcome.attempt),
+        "error": outcome.attempt.died_of,
         "line": attempt_line(outcome.attempt),
     }
 

@@ -26,7 +26,6 @@ __all__ = [
     "attempt_line",
     "ceil_millis",
     "due_of",
-    "error_of",
     "expires_of",
     "instant_or_none",
     "job_params",
@@ -92,11 +91,6 @@ def expires_of(options: JobOptions, state: str, now: int) -> int:
 
 def window_letter(window: KeyWindow) -> str:
     return _WINDOWS[window]
-
-
-def error_of(attempt: Attempt) -> str | None:
-    """What the attempt died of, as a job's last error shows it."""
-    return f"{attempt.error.type}: {attempt.error.message}" if attempt.error is not None else None
 
 
 def attempt_line(attempt: Attempt) -> str:

@@ -10,7 +10,7 @@ from drumline.model.outcome import Outcome, OutcomeKind
 from drumline.model.query import HISTOGRAM_MILLIS, histogram_bucket
 from drumline.stores.base import Topic, topic
 from drumline.stores.files import read_statements
-from drumline.stores.sqlite.rows import FAILED, error_of, json_text, span_millis
+from drumline.stores.sqlite.rows import FAILED, json_text, span_millis
 from drumline.stores.statements import Many, Operation, Statement
 
 __all__ = ["Step", "settle"]
@@ -91,7 +91,7 @@ class Step:
         runs.failed += has_failed
         runs.dead += kind is OutcomeKind.DEAD
         runs.cancelled += kind is OutcomeKind.CANCELLED
-        runs.last_error = error_of(attempt) or runs.last_error
+        runs.last_error = attempt.died_of or runs.last_error
         runs.wait[histogram_bucket(span_millis(attempt.started_at - claim.due_at))] += 1
         runs.run[histogram_bucket(span_millis(attempt.ended_at - attempt.started_at))] += 1
         if claim.schedule is not None:
