@@ -9,10 +9,12 @@ from functools import partial
 
 import pytest
 
+from drumline.clock import fresh_id
 from drumline.errors import GiveUp, Retry, Snooze, StoreUnreachable
 from drumline.events import LoopFailed, ReplicaStarted, ReplicaStopped
 from drumline.model.context import Context
 from drumline.model.job import Progress
+from drumline.model.query import By, PauseKind
 from drumline.model.replica import Role
 from tests.engine.kit import OTHER
 from tests.support.waiting import eventually
@@ -399,6 +401,15 @@ async def test_draining_does_not_wait_for_what_this_worker_cannot_run(kit):
     assert {kit.state(job_id) for job_id in (strange, elsewhere)} == {"ready"}
 
 
+async def test_draining_does_not_wait_for_a_paused_queue(kit):
+    kit.enqueue(kit.task(greet))
+    kit.memory.pause(PauseKind.QUEUE, ["default"], paused=True, by=By("test"), token=fresh_id()).run()
+    run = asyncio.create_task(kit.worker(drain=True).run())
+    await kit.pass_time(run.done)
+    run.result()
+    assert kit.memory.counts().run()[0].ready == 1
+
+
 async def test_draining_waits_for_a_job_that_another_replica_may_yet_lose(kit):
     claim = kit.claim_one(kit.task(greet), replica=OTHER)
     run = asyncio.create_task(kit.worker(drain=True).run())
@@ -431,3 +442,17 @@ async def test_a_job_of_a_dead_replica_is_rescued_and_run(kit):
         await kit.pass_time(is_done)
     assert kit.ends(claim.id) == ["lost", "done"]
     assert kit.job(claim.id).attempt == 2
+
+
+async def test_the_hosts_own_signal_handlers_are_there_again_afterwards(kit):
+    def mine(number: int, frame: object) -> None: ...
+
+    kit.task(greet)
+    before = signal.signal(signal.SIGTERM, mine)
+    try:
+        async with kit.working():
+            await eventually(lambda: kit.wire.asked("claim"))
+            assert signal.getsignal(signal.SIGTERM) is not mine
+        assert signal.getsignal(signal.SIGTERM) is mine
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -34,7 +34,7 @@ from drumline.engine.run import Runner
 from drumline.engine.service import Loop
 from drumline.events import Events, ReplicaStarted, ReplicaStopped
 from drumline.model.claim import ANY_QUEUE, ClaimRef
-from drumline.model.query import Keep
+from drumline.model.query import Keep, PauseKind
 from drumline.model.replica import Beat, ReplicaInfo, ReplicaState, Role
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
@@ -221,10 +221,11 @@ class Worker:
         return not self.runner.running and self.recorder.idle and not self.fetcher.claiming
 
     async def _has_work(self) -> bool:
-        """Whether any unfinished job is one that this worker could run, now or later."""
+        """Whether any unfinished job is one that this worker could run, now or later; in a paused queue none is."""
         served = frozenset(self._options.queues)
+        paused = await self._store.paused(PauseKind.QUEUE)
         return any(
-            count.ready + count.delayed + count.running > 0
+            count.running + (0 if count.queue in paused else count.ready + count.delayed) > 0
             for count in await self._store.counts()
             if count.task in self._registry and (not served or count.queue in served)
         )
@@ -366,15 +367,18 @@ class _Signals:
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop
-        self._caught: list[signal.Signals] = []
+        # What the host program has set up, to be given back to it.
+        self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGTERM, signal.SIGINT):
+            self._before[number] = signal.getsignal(number)
             asyncio.get_running_loop().add_signal_handler(number, self._stop)
-            self._caught.append(number)
 
     def __exit__(self, *exc: object) -> None:
-        for number in self._caught:
+        for number, handler in self._before.items():
             asyncio.get_running_loop().remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)

@@ -169,8 +169,8 @@ class Attempt(msgspec.Struct, frozen=True):
 
     @property
     def died_of(self) -> str | None:
-        """What the attempt failed by, as `Type: message`. One that was given back did not fail."""
-        if self.error is None or self.ended in ("released", "snoozed"):
+        """What went wrong in the attempt, as `Type: message`. To snooze is not to fail."""
+        if self.error is None or self.ended == "snoozed":
             return None
         return f"{self.error.type}: {self.error.message}"
 
