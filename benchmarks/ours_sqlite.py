@@ -1,0 +1,43 @@
+"""Drumline on a SQLite file: one process, concurrency 100, a coroutine that does nothing."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from drumline import Drumline
+
+
+async def measure(path: Path, jobs: int) -> dict[str, float]:
+    """Jobs a second: enqueued in bulk, by 100 callers at once, one by one; and drained. Each job runs once."""
+    drum = Drumline(f"sqlite:///{path}")
+    runs = bytearray(jobs + 11_000)
+
+    @drum.task
+    async def beat(n: int) -> None:
+        runs[n] += 1
+
+    rates = {}
+    async with drum:
+        began = time.perf_counter()
+        for place in range(0, jobs, 10_000):
+            await drum.enqueue_many([beat.call(n=number) for number in range(place, min(place + 10_000, jobs))])
+        rates["bulk"] = jobs / (time.perf_counter() - began)
+
+        async def call(first: int, count: int) -> None:
+            for number in range(first, first + count):
+                await beat.enqueue(n=number)
+
+        began = time.perf_counter()
+        await asyncio.gather(*(call(jobs + 100 * caller, 100) for caller in range(100)))
+        rates["100 callers"] = 10_000 / (time.perf_counter() - began)
+        began = time.perf_counter()
+        await call(jobs + 10_000, 1000)
+        rates["one by one"] = 1000 / (time.perf_counter() - began)
+
+        began = time.perf_counter()
+        await drum.run(drain=True)
+        rates["drain"] = len(runs) / (time.perf_counter() - began)
+        counts = await drum.counts()
+    assert set(runs) == {1}, "a job ran twice, or not at all"
+    assert counts.done == len(runs)
+    return rates
