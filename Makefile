@@ -17,7 +17,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
 
-demo: $(VENV)/run.stamp  ## see it work: jobs and schedules on a SQLite file (ARGS=… passes options)
+demo: $(VENV)/run.stamp  ## see it work: a small shop on a SQLite file (ARGS=… passes options)
 	@$(BIN)/drumline demo $(ARGS)
 
 test: $(VENV)/dev.stamp  ## run the tests (ARGS=… passes options to pytest)

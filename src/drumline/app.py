@@ -228,7 +228,15 @@ class Drumline:
         """A worker for the tasks of this program, not yet running."""
         store = await self.store()
         self._import()
-        return Worker(store, self._registry, options, lifespan=self.lifespan, clock=self._clock, events=self.events)
+        return Worker(
+            store,
+            self._registry,
+            options,
+            lifespan=self.lifespan,
+            clock=self._clock,
+            events=self.events,
+            around=self._around_run,
+        )
 
     def _worker_options(
         self, role: Role, queues: Sequence[str] | None, concurrency: int | None, *, drain: bool

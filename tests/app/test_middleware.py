@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from drumline import BadOption, Drumline, KeyTaken
+from drumline import BadOption, Drumline, KeyTaken, current
 
 
 @pytest.fixture
@@ -97,6 +97,44 @@ async def test_a_failing_subscriber_harms_nothing(drum):
     end()
     await task.enqueue()
     assert [event.job_id for event in told] == [job.id]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("executor", ["coroutine", "thread"])
+async def test_middleware_around_a_run_sees_the_context_and_may_change_the_result(drum, executor):
+    async def shout(word: str) -> str:
+        return word.upper()
+
+    task = drum.task(executor=executor)(shout)
+    met = []
+
+    @drum.around_run
+    async def outer(ctx, run):
+        met.append(("outer", ctx.task))
+        return f"<{await run()}>"
+
+    @drum.around_run
+    async def inner(ctx, run):
+        met.append(("inner", current().job_id == ctx.job_id))
+        return f"{await run()}!"
+
+    job = await task.enqueue("hey")
+    await drum.run(drain=True)
+    assert await job.wait() == "<HEY!>"
+    assert met == [("outer", "shout"), ("inner", True)]
+
+
+@pytest.mark.asyncio
+async def test_what_middleware_raises_counts_as_raised_by_the_task(drum):
+    task = drum.task(name="ring", max_attempts=1)(_ring)
+
+    @drum.around_run
+    async def refuse(ctx, run):
+        raise PermissionError("not today")
+
+    job = await task.enqueue()
+    await drum.run(drain=True)
+    assert (await job.refresh()).info.last_error == "PermissionError: not today"
 
 
 async def _ring() -> None:

@@ -89,7 +89,6 @@ def test_the_process_s_own_environment_and_folder_are_the_default(tmp_path, monk
     ("variable", "value", "section", "key", "expected"),
     [
         ("WORKER__QUEUES", "mail, default", "worker", "queues", ("mail", "default")),
-        ("WORKER__QUEUES", "mail, default", "worker", "queues", ("mail", "default")),
         ("WORKER__SHUTDOWN_TIMEOUT", "1m", "worker", "shutdown_timeout", timedelta(minutes=1)),
         ("WORKER__SHUTDOWN_TIMEOUT", "7.5", "worker", "shutdown_timeout", timedelta(seconds=7.5)),
         ("WORKER__POLL_INTERVAL", "500ms", "worker", "poll_interval", timedelta(milliseconds=500)),

@@ -107,7 +107,8 @@ def test_the_last_error_is_that_of_the_newest_attempt_that_has_one():
 
 
 @pytest.mark.parametrize(
-    ("ended", "expected"), [("failed", "ValueError: no"), ("snoozed", None), ("released", "ValueError: no"), ("done", None)]
+    ("ended", "expected"),
+    [("failed", "ValueError: no"), ("snoozed", None), ("released", "ValueError: no"), ("done", None)],
 )
 def test_an_attempt_tells_what_went_wrong_and_a_snooze_did_not(ended, expected):
     now = datetime(2026, 5, 5, tzinfo=UTC)

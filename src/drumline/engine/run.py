@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from drumline.engine.execution import Execution, Executions, Reason
 from drumline.engine.failure import failure, raised
 from drumline.engine.threads import DaemonPool
 from drumline.events import Events, JobStarted
+from drumline.middleware import AroundRun, wrap_run
 from drumline.model.claim import Claim
 from drumline.model.context import Context, active
 from drumline.model.job import Failure
@@ -39,6 +40,7 @@ class Runner:
         on_start: Callable[[Execution], None],
         close: Callable[[Execution, Ending], None],
         on_words: Callable[[Execution], None],
+        around: Sequence[AroundRun] = (),
     ) -> None:
         self.state: Any = None
         self._registry = registry
@@ -52,6 +54,7 @@ class Runner:
         self._on_start = on_start
         self._close = close
         self._on_words = on_words
+        self._around = around
         self._running: set[Execution] = set()
 
     @property
@@ -104,10 +107,12 @@ class Runner:
         context = context_of(execution, self.state)
         active.set(context)
         call = partial(definition.function, *((context,) if definition.takes_context else ()), *args, **kwargs)
-        if definition.executor is Executor.COROUTINE:
-            value = await call()
-        else:
-            value = await self._pool.run(partial(_call_in_thread, call))
+        run = (
+            call
+            if definition.executor is Executor.COROUTINE
+            else partial(self._pool.run, partial(_call_in_thread, call))
+        )
+        value = await wrap_run(self._around, context, run)()
         # A thread that was told to stop, and came to an end, did stop.
         if execution.reason in (Reason.CANCEL, Reason.TIMEOUT):
             return _interrupted(execution) or Cancelled()

@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -33,6 +33,7 @@ from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
 from drumline.engine.service import Loop
 from drumline.events import Events, ReplicaStarted, ReplicaStopped
+from drumline.middleware import AroundRun
 from drumline.model.claim import ANY_QUEUE, ClaimRef
 from drumline.model.query import Keep, PauseKind
 from drumline.model.replica import Beat, ReplicaInfo, ReplicaState, Role
@@ -82,6 +83,7 @@ class Worker:
         clock: Clock | None = None,
         events: Events | None = None,
         keep: Keep | None = None,
+        around: Sequence[AroundRun] = (),
     ) -> None:
         self.id = f"{options.name}:{fresh_id()[-8:]}"
         self._store = store
@@ -91,6 +93,7 @@ class Worker:
         self._clock = clock or SystemClock()
         self._events = events or Events()
         self._keep = keep or Keep()
+        self._around = around
         self._state = ReplicaState.RUNNING
         self._unknown: frozenset[ClaimRef] = frozenset()
         self._stopping = asyncio.Event()
@@ -121,6 +124,7 @@ class Worker:
             on_start=self._on_start,
             close=self._on_end,
             on_words=self.recorder.listen,
+            around=self._around,
         )
         self.fetcher = Fetcher(
             self._store,
