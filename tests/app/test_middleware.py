@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from drumline import BadOption, Drumline, KeyTaken, current
+from drumline.events import JobEnqueued
 
 
 @pytest.fixture
@@ -13,7 +14,7 @@ def drum():
 
 def stamped(stamp):
     """A middleware that marks each job, and remembers what it saw."""
-    seen = []
+    seen: list[tuple[str, str, object]] = []
 
     def around(jobs):
         seen.append(("before", stamp, len(jobs)))
@@ -86,7 +87,7 @@ async def test_middleware_that_loses_a_job_is_refused_and_nothing_is_enqueued(dr
 @pytest.mark.asyncio
 async def test_a_failing_subscriber_harms_nothing(drum):
     task = drum.task(name="ring")(_ring)
-    told = []
+    told: list[JobEnqueued] = []
 
     def fail(event):
         raise RuntimeError("a bug in a subscriber")
