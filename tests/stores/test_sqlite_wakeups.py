@@ -9,7 +9,7 @@ import pytest
 
 from drumline.model.claim import ANY_QUEUE
 from drumline.stores.base import topic
-from drumline.stores.sqlite import SqliteStore
+from drumline.stores.sqlite import SqliteStore, pace
 from tests.support.build import new_job
 from tests.support.waiting import eventually
 
@@ -20,7 +20,7 @@ OTHER_PROCESS = """
 import sys
 from drumline.clock import fresh_id
 from drumline.model.claim import ANY_QUEUE, Share
-from drumline.stores.sqlite import SqliteStore
+from drumline.stores.sqlite import SqliteStore, pace
 from tests.support.build import done, new_job
 
 store = SqliteStore(sys.argv[1], synchronous="normal")
@@ -54,6 +54,20 @@ class Other:
         assert self._process.returncode == 0
 
 
+@pytest.fixture(params=["events", "no events", "events of another file"])
+def kernel(request, monkeypatch, tmp_path):
+    """What the kernel tells of writes to the log: there are systems without events, and file systems that give none."""
+    listen = pace.listen_to_writes
+    if request.param == "no events":
+        monkeypatch.setattr(pace, "listen_to_writes", lambda log: None)
+    if request.param == "events of another file":
+        (tmp_path / "other").touch()
+        monkeypatch.setattr(pace, "listen_to_writes", lambda log: listen(tmp_path / "other"))
+        monkeypatch.setattr(pace, "_EVEN_FOR", 0)
+        monkeypatch.setattr(pace, "_CLOSE_FOR", 0)
+
+
+@pytest.mark.usefixtures("kernel")
 async def test_a_job_of_another_process_is_heard_of(path, store):
     heard: list[str] = []
     async with store.wakeups(heard.append) as ear:

@@ -1,7 +1,7 @@
 """Hints: told at once inside this process, and found in the file by a watcher for what other processes commit.
 
-SQLite has no messages. But a connection can ask, for a few microseconds, whether any other has committed since it last
-asked; the watcher asks that every few milliseconds, while somebody listens, and reads the hints only after a yes.
+SQLite has no messages. But a connection can ask whether any other has committed since it last asked. While somebody
+listens, the watcher asks that again and again, as `pace` says, and reads the hints only after a yes.
 """
 
 from __future__ import annotations
@@ -9,25 +9,24 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from drumline.clock import pause
 from drumline.errors import StoreError
 from drumline.stores.base import Hear, Topic, topic
 from drumline.stores.files import read_statements
 from drumline.stores.hub import Ear, Hub
 from drumline.stores.sqlite.connect import PATIENCE, Place
 from drumline.stores.sqlite.forks import keep_open, watch_forks
+from drumline.stores.sqlite.pace import Pace
 from drumline.stores.sqlite.step import Step
 
 __all__ = ["Watcher", "watcher_of"]
 
 _SQL = read_statements(__package__, "wakeups.sql")
-_LOOK_EVERY = 0.007
 _AFTER_ERROR = 1.0
 _MOST_ENDED = 10_000
 _ENDED = topic.ended("")
@@ -40,11 +39,15 @@ class _Life:
         self.over = threading.Event()
         self.begun: Future[None] = Future()
         self.ended: Future[None] = Future()
+        self.pace: Pace | None = None
         self._thread = threading.Thread(target=watch, args=(self,), name="drumline-watcher", daemon=True)
         self._thread.start()
 
     async def end(self) -> None:
         self.over.set()
+        pace = self.pace
+        if pace is not None:
+            pace.wake()
         await asyncio.shield(asyncio.wrap_future(self.ended))
         # It has said its last word.
         self._thread.join()
@@ -55,6 +58,7 @@ class Watcher:
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        self._log = Path(f"{place.path}-wal")
         self._begin()
         watch_forks(self)
 
@@ -74,9 +78,8 @@ class Watcher:
     def tell(self, step: Step) -> None:
         """Pass on what a commit of this process has news about."""
         if self._hub and step.topics:
-            with self._lock:
-                self._heard |= step.news
-            self._hub.tell(step.topics)
+            known = step.news.keys() - self._sift(step.news)
+            self._hub.tell(step.topics - known)
 
     @asynccontextmanager
     async def listen(self, hear: Hear) -> AsyncIterator[Ear]:
@@ -122,37 +125,47 @@ class Watcher:
 
     def _watch(self, life: _Life) -> None:
         while not life.over.is_set():
-            is_well = self._try_to_look()
+            before = self._connection
+            found = self._try_to_look()
+            if self._connection is not before:
+                # The log of before may be gone.
+                self._set_pace(life)
             if not life.begun.done():
                 life.begun.set_result(None)
-            if is_well:
-                # Not the event's own wait, which costs half as much again.
-                pause(_LOOK_EVERY)
-            else:
+            if life.pace is None:
                 life.over.wait(_AFTER_ERROR)
+            elif not life.over.is_set():
+                life.pace.wait(found=found)
         with self._gate:
             # Unless the next run has begun already: it goes on with the connection.
             if self._life is None:
                 self._disconnect()
                 self._place.mutex.close()
+        self._set_pace(life)
         life.ended.set_result(None)
 
+    def _set_pace(self, life: _Life) -> None:
+        if life.pace is not None:
+            life.pace.close()
+        is_watching = self._connection is not None and not life.over.is_set()
+        life.pace = Pace(self._log) if is_watching else None
+
     def _try_to_look(self) -> bool:
+        """Look, and say whether there was a commit. Without a connection there was an error."""
         with self._gate:
             try:
-                self._look()
+                return self._look()
             except (StoreError, sqlite3.Error):
                 # Hints are only hints: whoever works with the store meets the error itself.
                 self._disconnect()
                 return False
-            return True
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
         if self._connection is None:
             self._connection, self._version = self._place.connect_reader(), None
         ((version,),) = self._connection.execute("pragma data_version").fetchall()
         if version == self._version:
-            return
+            return False
         # What came before the first look is not known: then there may be news about everything.
         is_first, self._version = self._version is None, version
         self._connection.execute("begin")
@@ -161,13 +174,17 @@ class Watcher:
         finally:
             self._connection.rollback()
         self._hub.tell(self._hub.topics if is_first else news)
+        return True
 
     def _read_hints(self, connection: sqlite3.Connection) -> set[Topic]:
-        rows: list[tuple[Topic, int]] = connection.execute(_SQL["read_hints"]).fetchall()
+        return self._sift(dict(connection.execute(_SQL["read_hints"]).fetchall()))
+
+    def _sift(self, news: Mapping[Topic, int]) -> set[Topic]:
+        """Those of the news that nobody was told of: the writer and the watcher may both know of them, in any order."""
         with self._lock:
-            news = {name: number for name, number in rows if number > self._heard.get(name, -1)}
-            self._heard |= news
-        return set(news)
+            fresh = {name: number for name, number in news.items() if number > self._heard.get(name, -1)}
+            self._heard |= fresh
+        return set(fresh)
 
     def _read_ended(self, connection: sqlite3.Connection) -> set[Topic]:
         watched = {name for name in self._hub.topics if name.startswith(_ENDED)}
