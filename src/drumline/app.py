@@ -16,7 +16,10 @@ import msgspec
 from drumline.blocking import Blocking, BlockingLoop
 from drumline.client import Client, JobHandle, Jobs, Queues
 from drumline.clock import Clock, SystemClock
-from drumline.engine.worker import Lifespan, Worker, WorkerOptions
+from drumline.engine.finding import check_can_be_found
+from drumline.engine.lifespan import Lifespan
+from drumline.engine.preparing import refuse_while_preparing
+from drumline.engine.worker import Worker, WorkerOptions
 from drumline.errors import BadOption, DrumlineError, UnknownTask
 from drumline.events import Events, JobEnqueued
 from drumline.middleware import AroundEnqueue, AroundRun, Enqueueing
@@ -112,7 +115,7 @@ class Drumline:
     def _declare(self, function: Callable[..., Any], options: dict[str, Any]) -> Task[Any, Any, Any]:
         definition = define(function, defaults=self.settings.jobs.options, **options)
         if definition.executor is Executor.PROCESS:
-            raise BadOption("executor", '"coroutine" or "thread"', "process", f"task {definition.name}")
+            check_can_be_found(definition)
         for name in (definition.name, *definition.aliases):
             standing = self._registry.get(name)
             if standing is not None and not standing.is_same(definition):
@@ -253,6 +256,9 @@ class Drumline:
             queues=settings.queues if queues is None else tuple(check_name(queue, "queues") for queue in queues),
             concurrency=settings.concurrency if concurrency is None else check_count(concurrency, "concurrency"),
             threads=settings.threads,
+            children=settings.children,
+            jobs_per_child=settings.jobs_per_child,
+            timeout_grace=settings.timeout_grace,
             shutdown_timeout=settings.shutdown_timeout,
             poll_interval=settings.poll_interval,
             drain=drain,
@@ -286,6 +292,7 @@ class Drumline:
 
     def _open_store(self) -> Store:
         if self._store is None:
+            refuse_while_preparing()
             given = self.settings.store
             self._store = self._stand_in or open_store(
                 given.url,

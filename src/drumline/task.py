@@ -9,6 +9,7 @@ import msgspec
 
 from drumline.client import JobHandle
 from drumline.clock import fresh_id
+from drumline.engine.lifespan import Lifespan
 from drumline.model.context import Context, current
 from drumline.model.job import NewJob
 from drumline.policy.call import NO_CHOICE, CallOptions, UsingOptions, choose, make_encoded_job, make_job
@@ -29,7 +30,10 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Enqueuer(Protocol):
-    """Whoever makes jobs of calls."""
+    """Whoever makes jobs of calls: the app to which tasks belong."""
+
+    @property
+    def lifespan(self) -> Lifespan | None: ...
 
     async def enqueue_many(self, calls: Iterable[Call]) -> list[JobHandle[Any]]: ...
 
@@ -53,6 +57,11 @@ class Task(Generic[P, C, R]):
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def lifespan(self) -> Lifespan | None:
+        """What the app opens in each process that runs its tasks."""
+        return self._enqueuer.lifespan
 
     @property
     def chosen(self) -> CallOptions:

@@ -92,6 +92,9 @@ def test_the_process_s_own_environment_and_folder_are_the_default(tmp_path, monk
         ("WORKER__SHUTDOWN_TIMEOUT", "1m", "worker", "shutdown_timeout", timedelta(minutes=1)),
         ("WORKER__SHUTDOWN_TIMEOUT", "7.5", "worker", "shutdown_timeout", timedelta(seconds=7.5)),
         ("WORKER__POLL_INTERVAL", "500ms", "worker", "poll_interval", timedelta(milliseconds=500)),
+        ("WORKER__CHILDREN", "4", "worker", "children", 4),
+        ("WORKER__CHILDREN", "none", "worker", "children", None),
+        ("WORKER__TIMEOUT_GRACE", "5", "worker", "timeout_grace", timedelta(seconds=5)),
         ("STORE__AUTO_MIGRATE", "false", "store", "auto_migrate", False),
         ("LOG__LEVEL", "DEBUG", "log", "level", "debug"),
         ("JOBS__TIMEOUT", "30s", "jobs", "timeout", timedelta(seconds=30)),
@@ -188,6 +191,10 @@ def test_variables_of_others_are_left_alone(load, variable):
             "drumline.toml: worker.threads must be greater than or equal to 1, got 0",
         ),
         (
+            {"drumline": "[worker]\nchildren = 0"},
+            "drumline.toml: worker.children must be greater than or equal to 1, got 0",
+        ),
+        (
             {"environ": {"DRUMLINE_WORKER__POLL_INTERVAL": "0"}},
             "DRUMLINE_WORKER__POLL_INTERVAL: worker.poll_interval must be a duration above zero, got '0'",
         ),
@@ -260,7 +267,7 @@ def test_every_setting_is_shown_with_its_origin_and_without_secrets(load):
     ]
     assert ("jobs.timeout", "none", "default") in rows
     assert ("store.auto_migrate", "true", "default") in rows
-    assert len(rows) == 20
+    assert len(rows) == 23
 
 
 def test_settings_do_not_show_the_store_s_address_and_cannot_be_changed(load):

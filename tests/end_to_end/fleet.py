@@ -24,7 +24,8 @@ APP = "tests.end_to_end.band:drum"
 class Fleet:
     """Workers, the file they share, and the ledger of what they did."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, app: str = APP) -> None:
+        self.app = app
         self.file = folder / "band.db"
         self.url = f"sqlite:///{self.file}"
         self.ledger = folder / "ledger.txt"
@@ -43,7 +44,7 @@ class Fleet:
         """Start one more worker; settings by variable, `DRUMLINE_` left out."""
         environment = self._environment | {f"DRUMLINE_{name}": value for name, value in settings.items()}
         worker = subprocess.Popen(
-            [*COMMAND, "worker", APP, *options], env=environment, stdout=self._log, stderr=self._log
+            [*COMMAND, "worker", self.app, *options], env=environment, stdout=self._log, stderr=self._log
         )
         self.workers.append(worker)
         return worker
@@ -86,9 +87,9 @@ class Fleet:
 
 
 @contextmanager
-def fleet(folder: Path) -> Iterator[Fleet]:
+def fleet(folder: Path, app: str = APP) -> Iterator[Fleet]:
     folder.mkdir(parents=True, exist_ok=True)
-    band = Fleet(folder)
+    band = Fleet(folder, app)
     try:
         yield band
     finally:

@@ -1,4 +1,5 @@
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -11,9 +12,17 @@ pytestmark = pytest.mark.asyncio
 async def greet() -> None: ...
 
 
+GRACE = 30.0
+
+
 @pytest.fixture
-def deadlines(kit):
-    return Deadlines(kit.executions, kit.clock)
+def given_up():
+    return []
+
+
+@pytest.fixture
+def deadlines(kit, given_up):
+    return Deadlines(kit.executions, kit.clock, grace=timedelta(seconds=GRACE), give_up=given_up.append)
 
 
 def start(kit, **using):
@@ -47,15 +56,31 @@ async def test_nothing_is_interrupted_twice(kit, deadlines):
     await asyncio.wait([execution.task])
 
 
-async def test_once_all_were_interrupted_there_is_nothing_to_watch(kit, deadlines):
-    start(kit, timeout=1)
+async def test_what_was_interrupted_is_looked_at_again_when_the_grace_is_over(kit, deadlines, given_up):
+    execution = start(kit, timeout=1)
+    kit.clock.advance(1)
+    assert await deadlines.step() == GRACE
+    kit.clock.advance(GRACE - 1)
+    assert await deadlines.step() == 1
+    assert given_up == []
     kit.clock.advance(1)
     assert await deadlines.step() is None
+    assert given_up == [execution]
+
+
+async def test_what_ended_in_time_is_not_given_up(kit, deadlines, given_up):
+    execution = start(kit, timeout=1)
+    kit.clock.advance(1)
+    await deadlines.step()
+    kit.executions.remove(execution)
+    kit.clock.advance(GRACE)
+    assert await deadlines.step() is None
+    assert given_up == []
 
 
 async def test_one_that_was_cancelled_is_not_said_to_have_run_too_long(kit, deadlines):
     execution = start(kit, timeout=1)
     execution.interrupt(Reason.CANCEL)
     kit.clock.advance(1)
-    await deadlines.step()
+    assert await deadlines.step() is None
     assert execution.reason is Reason.CANCEL

@@ -1,6 +1,7 @@
 import asyncio
 import contextlib
 import contextvars
+import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ import pytest
 
 from drumline import Context, Drumline, DrumlineError, GiveUp, JobDead, JobNotFound, Retry, Snooze, current, testing
 from drumline.testing import Harness
+from tests.engine import process_tasks
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -35,6 +37,15 @@ def test_a_ready_job_is_run_and_given_back_with_its_result(drum, harness):
     (ended,) = harness.run_until_idle()
     assert (ended.id, ended.state, ended.result) == (job.id, "done", 42)
     assert harness.job(job).result == harness.last_job.result == 42
+
+
+def test_a_task_for_a_child_process_runs_in_the_tests_own_where_its_fakes_are():
+    with testing.harness(process_tasks.drum, state={"pid": "a fake"}) as harness:
+        job = process_tasks.plain.enqueue_sync(n=3)
+        process_tasks.state_pid.enqueue_sync()
+        harness.run_until_idle()
+        assert harness.job(job).result == (3, os.getpid())
+        assert harness.last_job.info.result == b'"a fake"'
 
 
 def test_a_plain_function_runs_in_a_thread(drum, harness):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-HEADERS = ("replica", "state", "role", "host", "pid", "running", "slots", "queues", "seen")
+HEADERS = ("replica", "state", "role", "host", "pid", "running", "slots", "stuck", "queues", "seen")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -36,7 +36,8 @@ def workers(as_json: Json = False, name: App = None, store: Store = None) -> Non
         served = ", ".join(info.queues) or "every queue"
         seen = instant_text(replica.seen_at)
         held = len(replica.running)
-        rows.append((replica.shown, replica.state, info.role, info.host, info.pid, held, info.slots, served, seen))
+        slots = (held, info.slots, info.stuck)
+        rows.append((replica.shown, replica.state, info.role, info.host, info.pid, *slots, served, seen))
     show_table(HEADERS, rows)
 
 

@@ -48,6 +48,10 @@ def _read_optional_span(value: Any, info: ValidationInfo) -> timedelta | None:
     return None if value is None or value == "none" else _read_span(value, info)
 
 
+def _read_optional(value: Any) -> Any:
+    return None if value == "none" else value
+
+
 def _split_text(value: Any) -> Any:
     """The parts of "a, b" as it stands in a variable."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -147,6 +151,10 @@ class WorkerSettings(Section):
     queues: Annotated[tuple[str, ...], NoDecode, PlainValidator(_read_queues)] = ()
     concurrency: _Count = 100
     threads: _Count = 32
+    # None: one for each core.
+    children: Annotated[_Count | None, BeforeValidator(_read_optional)] = None
+    jobs_per_child: _Count = 1000
+    timeout_grace: _Span = timedelta(seconds=30)
     shutdown_timeout: _Span = timedelta(seconds=25)
     poll_interval: Annotated[timedelta, BeforeValidator(_read_positive_span)] = timedelta(seconds=10)
 

@@ -46,10 +46,12 @@ class Execution:
         "definition",
         "has_begun",
         "held",
+        "kill",
         "reason",
         "started",
         "stopping",
         "task",
+        "thread",
     )
 
     def __init__(
@@ -67,6 +69,9 @@ class Execution:
         self.held = True
         self.reason: Reason | None = None
         self.task: asyncio.Task[None] | None = None
+        # Ends the child process in which the task runs, and the thread, where it has either.
+        self.kill: Callable[[], None] | None = None
+        self.thread: int | None = None
         self.started = received
         self.has_begun = False
         self.deadline: float | None = None
@@ -100,7 +105,7 @@ class Execution:
         return self.at(self._clock.monotonic())
 
     def interrupt(self, reason: Reason) -> None:
-        """Tell the task to stop; a coroutine is cancelled, a thread can only look at its flags."""
+        """Tell the task to stop; a coroutine is cancelled, a child killed, a thread can only look at its flags."""
         if self.reason is None:
             self.reason = reason
         if reason is Reason.LOST:
@@ -109,6 +114,8 @@ class Execution:
         # One that has not begun looks for the reason itself: cancelled now, it would never get so far.
         if self.has_begun and self.task is not None and self.definition.executor is Executor.COROUTINE:
             self.task.cancel()
+        if self.kill is not None:
+            self.kill()
 
     def log(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
         # As a store can keep it: one line that it cannot write would hold up everything behind it.

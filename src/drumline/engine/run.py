@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from drumline.clock import Clock
+from drumline.engine.childrun import Children, ChildRun, EndedInChild
+from drumline.engine.context import context_of
 from drumline.engine.execution import Execution, Executions, Reason
 from drumline.engine.failure import failure, raised
+from drumline.engine.stuck import complain
 from drumline.engine.threads import DaemonPool
 from drumline.events import Events, JobStarted
 from drumline.middleware import AroundRun, wrap_run
 from drumline.model.claim import Claim
-from drumline.model.context import Context, active
+from drumline.model.context import active
 from drumline.model.job import Failure
 from drumline.model.result import encode_result
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
 from drumline.policy.verdict import Cancelled, Ending, Misfit, Returned, Stopped, TimedOut
 
-__all__ = ["Runner", "context_of"]
+__all__ = ["Runner"]
 
 
 class Runner:
@@ -41,11 +45,18 @@ class Runner:
         close: Callable[[Execution, Ending], None],
         on_words: Callable[[Execution], None],
         around: Sequence[AroundRun] = (),
+        on_free: Callable[[], None] = lambda: None,
+        children: Children | None = None,
     ) -> None:
+        """Without `children`, tasks that ask for a child process run in threads of this one."""
         self.state: Any = None
         self._registry = registry
         self._executions = executions
-        self._slots = {Executor.COROUTINE: concurrency, Executor.THREAD: min(threads, concurrency)}
+        self._slots = {
+            Executor.COROUTINE: concurrency,
+            Executor.THREAD: min(threads, concurrency),
+            Executor.PROCESS: min(threads if children is None else children.size, concurrency),
+        }
         self._concurrency = concurrency
         self._busy = dict.fromkeys(self._slots, 0)
         self._pool = DaemonPool(threads)
@@ -55,12 +66,21 @@ class Runner:
         self._close = close
         self._on_words = on_words
         self._around = around
+        self._on_free = on_free
+        self._children = children
         self._running: set[Execution] = set()
+        # Recorded as timed out, but not ended: each still has its slot.
+        self._stuck: set[Execution] = set()
 
     @property
     def running(self) -> int:
         """How many tasks have been called and have not ended."""
         return len(self._running)
+
+    @property
+    def stuck(self) -> int:
+        """How many slots are held by tasks that were given up, and have not ended."""
+        return len(self._stuck)
 
     def room(self, executor: Executor) -> int:
         """How many more claims of this executor can start at once."""
@@ -80,12 +100,32 @@ class Runner:
         for execution in list(self._running):
             self._end(execution, Stopped())
 
+    def give_up(self, execution: Execution) -> None:
+        """Record an execution as timed out though it has not ended; its slot is taken until it has."""
+        if execution not in self._running:
+            return
+        self._running.discard(execution)
+        self._stuck.add(execution)
+        complain(execution)
+        self._close(execution, _timed_out(execution))
+        execution.held = False
+
+    async def close(self) -> None:
+        """Let child processes end in good order."""
+        if self._children is not None:
+            await self._children.close()
+
     def shut(self) -> None:
+        """Leave busy threads to themselves, and no child process alive."""
         self._pool.close()
+        if self._children is not None:
+            self._children.shut()
 
     async def _run(self, execution: Execution) -> None:
-        execution.begin()
-        self._on_start(execution)
+        self._begin(execution)
+        if self._is_for_child(execution):
+            # Its time counts from the call in the child, and not while that starts.
+            execution.deadline = None
         if self._events:
             self._tell_start(execution)
         try:
@@ -95,22 +135,33 @@ class Runner:
             # The event loop itself is being torn down: this is no end of the job.
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit in a task belongs to its job, and must not end the worker
-            ending = _interrupted(execution) or raised(execution.definition, error)
+            ending = _interrupted(execution) or (
+                error.ending if isinstance(error, EndedInChild) else raised(execution.definition, error)
+            )
         self._end(execution, ending)
 
+    def _begin(self, execution: Execution) -> None:
+        execution.begin()
+        self._on_start(execution)
+
+    def _is_for_child(self, execution: Execution) -> bool:
+        return self._children is not None and execution.definition.executor is Executor.PROCESS
+
     async def _call(self, execution: Execution) -> Ending:
+        if self._children is not None and self._is_for_child(execution):
+            return await self._call_in_child(self._children, execution)
         definition = execution.definition
         try:
             args, kwargs = definition.codec.decode(execution.claim.args)
         except Exception as misfit:  # noqa: BLE001 - a model's own code may fail in any way on a shape it does not know
             return Misfit(failure(misfit))
-        context = context_of(execution, self.state)
+        context = context_of(execution.claim, execution, self.state)
         active.set(context)
         call = partial(definition.function, *((context,) if definition.takes_context else ()), *args, **kwargs)
         run = (
             call
             if definition.executor is Executor.COROUTINE
-            else partial(self._pool.run, partial(_call_in_thread, call))
+            else partial(self._pool.run, partial(_call_in_thread, execution, call))
         )
         value = await wrap_run(self._around, context, run)()
         # A thread that was told to stop, and came to an end, did stop.
@@ -118,7 +169,20 @@ class Runner:
             return _interrupted(execution) or Cancelled()
         return Returned(*encode_result(value))
 
+    async def _call_in_child(self, children: Children, execution: Execution) -> Ending:
+        context = context_of(execution.claim, execution, self.state)
+        active.set(context)
+        run = ChildRun(children, execution, partial(self._begin, execution))
+        value = await wrap_run(self._around, context, run)()
+        if execution.reason in (Reason.CANCEL, Reason.TIMEOUT):
+            return _interrupted(execution) or Cancelled()
+        return run.returned(value)
+
     def _end(self, execution: Execution, ending: Ending) -> None:
+        if execution in self._stuck:
+            self._stuck.discard(execution)
+            self._busy[execution.definition.executor] -= 1
+            self._on_free()
         if execution not in self._running:
             return
         self._running.discard(execution)
@@ -131,28 +195,9 @@ class Runner:
         self._events.emit(JobStarted(claim.id, claim.task, claim.queue, claim.attempt, waited))
 
 
-def context_of(execution: Execution, state: Any) -> Context:
-    """What the task of this execution may know; `state` is what the app's lifespan yielded."""
-    claim = execution.claim
-    return Context(
-        job_id=claim.id,
-        task=claim.task,
-        queue=claim.queue,
-        attempt=claim.attempt,
-        max_attempts=claim.options.max_attempts,
-        fence=claim.fence,
-        tags=claim.tags,
-        meta=claim.meta,
-        source=claim.source,
-        schedule=claim.schedule,
-        tick=claim.tick,
-        state=state,
-        sink=execution,
-    )
-
-
-def _call_in_thread(call: Callable[[], Any]) -> Any:
+def _call_in_thread(execution: Execution, call: Callable[[], Any]) -> Any:
     """Call a task in this thread; an async one gets an event loop of its own."""
+    execution.thread = threading.get_ident()
     value = call()
     return asyncio.run(value) if inspect.iscoroutine(value) else value
 
@@ -165,8 +210,12 @@ def _interrupted(execution: Execution) -> Ending | None:
         case Reason.STOP | Reason.LOST:
             return Stopped()
         case Reason.TIMEOUT:
-            limit = execution.claim.options.timeout
-            seconds = limit.total_seconds() if limit is not None else 0
-            return TimedOut(Failure("TimeoutError", f"ran longer than its time limit of {seconds:g} s"))
+            return _timed_out(execution)
         case None:
             return None
+
+
+def _timed_out(execution: Execution) -> TimedOut:
+    limit = execution.claim.options.timeout
+    seconds = limit.total_seconds() if limit is not None else 0
+    return TimedOut(Failure("TimeoutError", f"ran longer than its time limit of {seconds:g} s"))

@@ -5,7 +5,8 @@
              beat thread ───────┘ lost, cancelled          janitor ─▶ (verdict) ─▶ store
 
 To stop: nothing more is claimed; what runs may end within the shutdown time; then coroutines are cancelled and awaited,
-threads left to themselves, and what did not end is given back without spending an attempt; the replica deregisters.
+children killed, threads left to themselves, and what did not end is given back without spending an attempt; the replica
+deregisters.
 """
 
 from __future__ import annotations
@@ -13,30 +14,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import socket
-import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-import msgspec
-
 from drumline.clock import Clock, SystemClock, fresh_id
 from drumline.engine.beat import Heart
+from drumline.engine.childrun import Children
 from drumline.engine.deadlines import Deadlines
 from drumline.engine.execution import Execution, Executions, Reason
 from drumline.engine.fetch import Fetcher
 from drumline.engine.janitor import Janitor
+from drumline.engine.lifespan import Lifespan
+from drumline.engine.options import WorkerOptions
 from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
 from drumline.engine.service import Loop
+from drumline.engine.signals import Signals
 from drumline.events import Events, ReplicaStarted, ReplicaStopped
 from drumline.middleware import AroundRun
 from drumline.model.claim import ANY_QUEUE, ClaimRef
 from drumline.model.query import Keep, PauseKind
-from drumline.model.replica import Beat, ReplicaInfo, ReplicaState, Role
+from drumline.model.replica import Beat, ReplicaInfo, ReplicaState
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
 from drumline.policy.verdict import Ending
@@ -46,28 +47,10 @@ __all__ = ["Lifespan", "Worker", "WorkerOptions"]
 
 logger = logging.getLogger("drumline.engine")
 
-Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
-
 # How long cancelled coroutines may take to clean up, and the last batch to be written.
 CLEAN_UP = 5.0
 LAST_WRITES = 10.0
 LOOK_WHEN_DRAINING = 0.05
-
-
-class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How this replica works."""
-
-    name: str
-    role: Role = Role.COMBINED
-    # In the order in which they are served; none named: every queue.
-    queues: tuple[str, ...] = ()
-    concurrency: int = 100
-    threads: int = 32
-    shutdown_timeout: timedelta = timedelta(seconds=25)
-    poll_interval: timedelta = timedelta(seconds=10)
-    # Stop by itself once nothing is left that this worker could run.
-    drain: bool = False
-    version: str = ""
 
 
 class Worker:
@@ -125,6 +108,8 @@ class Worker:
             close=self._on_end,
             on_words=self.recorder.listen,
             around=self._around,
+            on_free=self._on_written,
+            children=self._open_children(),
         )
         self.fetcher = Fetcher(
             self._store,
@@ -137,6 +122,11 @@ class Worker:
             poll=options.poll_interval.total_seconds,
             clock=self._clock,
         )
+        self._make_watchers()
+        self._make_loops()
+
+    def _make_watchers(self) -> None:
+        """Those who look after claims: this replica's own, and those of the fleet."""
         self.heart = Heart(
             self._store,
             self.executions,
@@ -153,11 +143,31 @@ class Worker:
             clock=self._clock,
             keep=self._keep,
         )
+        self.deadlines = Deadlines(
+            self.executions, self._clock, grace=self._options.timeout_grace, give_up=self.runner.give_up
+        )
+
+    def _make_loops(self) -> None:
         self._fetching = self._loop("fetch", self.fetcher.step)
         self._recording = self._loop("record", self.recorder.step)
-        self._deadlines = self._loop("deadlines", Deadlines(self.executions, self._clock).step)
+        self._deadlines = self._loop("deadlines", self.deadlines.step)
         self._cleaning = self._loop("janitor", self.janitor.step)
         self._draining = self._loop("drain", self._drain)
+
+    def _open_children(self) -> Children | None:
+        definitions = {d.name: d for d in self._registry.values() if d.executor is Executor.PROCESS}
+        if not definitions or self._options.children == 0:
+            return None
+        # It takes a while to import, which only a worker with such tasks need spend.
+        from drumline.engine.processes import ProcessPool, count_cores
+
+        size = self._options.children or count_cores()
+        return ProcessPool(definitions.values(), size=size, jobs_per_child=self._options.jobs_per_child)
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether all slots can be used: none is held by a task that does not end."""
+        return self.runner.stuck == 0
 
     def stop(self) -> None:
         """Begin to stop; asked again, hurry."""
@@ -169,7 +179,7 @@ class Worker:
         """Work until stopped: by `stop()`, SIGTERM or SIGINT, or, with `drain`, when nothing is left to do."""
         async with AsyncExitStack() as stack:
             # Before all else, so that a signal during a slow start leads to a stop in good order too.
-            stack.enter_context(_Signals(self.stop))
+            stack.enter_context(Signals(self.stop))
             if self._lifespan is not None:
                 self.runner.state = await stack.enter_async_context(self._lifespan())
             # Before anything is claimed a beat, so that the fleet knows of this replica.
@@ -180,8 +190,9 @@ class Worker:
             try:
                 cancelled = await self._serve()
             finally:
-                # However it ended: beats that go on would keep claims alive that nobody works on.
+                # However it ended: beats that go on would keep claims alive that nobody works on, and children go on.
                 self.heart.stop()
+                self.runner.shut()
             await self._leave()
         if cancelled:
             raise asyncio.CancelledError
@@ -246,10 +257,11 @@ class Worker:
             await self._until(lambda: self._hurried or not self.runner.running, patience)
         for execution in self.executions:
             execution.interrupt(Reason.STOP)
-        await self._until_coroutines_ended(CLEAN_UP)
+        await self._until_interrupted_ended(CLEAN_UP)
         self.runner.release()
         # Words need no waiting for: those of jobs that have ended are written before their outcomes.
         await self._until(lambda: not self.recorder.backlog, LAST_WRITES)
+        await self.runner.close()
 
     async def _until(self, holds: Callable[[], bool], timeout: float) -> None:
         """Wait until the condition holds, or the time is over."""
@@ -261,8 +273,9 @@ class Worker:
             self._moved.clear()
             await self._clock.wait(self._moved, left)
 
-    async def _until_coroutines_ended(self, timeout: float) -> None:
-        tasks = [e.task for e in self.executions if e.task is not None and e.definition.executor is Executor.COROUTINE]
+    async def _until_interrupted_ended(self, timeout: float) -> None:
+        """Wait for what can be made to end: coroutines and child processes, not threads."""
+        tasks = [e.task for e in self.executions if e.task is not None and e.definition.executor is not Executor.THREAD]
         if tasks:
             await asyncio.wait(tasks, timeout=timeout)
 
@@ -275,7 +288,6 @@ class Worker:
                 await self._store.beat(self._describe(timedelta(seconds=10)), [])
         except Exception as error:  # noqa: BLE001 - the fleet will find out by itself, a little later
             logger.warning("could not deregister: %r", error)
-        self.runner.shut()
         self._events.emit(ReplicaStopped(self.id))
 
     @asynccontextmanager
@@ -346,6 +358,7 @@ class Worker:
             version=options.version,
             beat_every=beat_every,
             stale_writes=self.recorder.stale_writes,
+            stuck=self.runner.stuck,
         )
 
     def _tasks_by_executor(self) -> dict[Executor, list[str]]:
@@ -364,25 +377,3 @@ async def _until_ended(loops: Iterable[asyncio.Task[None]]) -> None:
     for loop in hanging:
         logger.warning("a call to the store does not end; leaving without its answer")
         loop.cancel()
-
-
-class _Signals:
-    """SIGTERM and SIGINT call `stop` while the context is open; elsewhere than in the main thread there are none."""
-
-    def __init__(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        # What the host program has set up, to be given back to it.
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._before[number] = signal.getsignal(number)
-            asyncio.get_running_loop().add_signal_handler(number, self._stop)
-
-    def __exit__(self, *exc: object) -> None:
-        for number, handler in self._before.items():
-            asyncio.get_running_loop().remove_signal_handler(number)
-            if handler is not None:
-                signal.signal(number, handler)

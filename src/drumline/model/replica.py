@@ -53,6 +53,8 @@ class ReplicaInfo(msgspec.Struct, frozen=True, kw_only=True):
     beat_every: timedelta = timedelta(seconds=10)
     # Writes of this replica that were refused because its claim had been taken over.
     stale_writes: int = 0
+    # Slots held by tasks that do not end though their time is over; a replica that has any is not healthy.
+    stuck: int = 0
 
 
 class Replica(msgspec.Struct, frozen=True, kw_only=True):

@@ -110,6 +110,7 @@ def replica_json(replica: Replica) -> dict[str, Any]:
         "slots": info.slots,
         "running": list(replica.running),
         "stale_writes": info.stale_writes,
+        "stuck": info.stuck,
         "beat_every": seconds(info.beat_every),
         "started_at": instant_text(replica.started_at),
         "seen_at": instant_text(replica.seen_at),

@@ -23,9 +23,9 @@ import msgspec
 from drumline.app import Drumline
 from drumline.client import Client, JobHandle
 from drumline.clock import ManualClock, fresh_id
+from drumline.engine.context import context_of
 from drumline.engine.execution import Execution
 from drumline.engine.failure import failure, raised
-from drumline.engine.run import context_of
 from drumline.model.claim import Claim, Share
 from drumline.model.context import active
 from drumline.model.job import WAITING, Enqueued, Job, NewJob
@@ -123,7 +123,7 @@ class EagerStore(HarnessStore):
             args, kwargs = definition.codec.decode(execution.claim.args)
         except Exception as misfit:  # noqa: BLE001 - a model's own code may fail in any way on a shape it does not know
             return Misfit(failure(misfit))
-        context = context_of(execution, self._job_state)
+        context = context_of(execution.claim, execution, self._job_state)
         before = active.set(context)
         try:
             value = yield partial(

@@ -88,7 +88,7 @@ class _Parts(Inspection):
 
     async def _open(self) -> Steps:
         if self._steps is None:
-            worker = await self._drum.worker(WorkerOptions(name="harness"))
+            worker = await self._drum.worker(WorkerOptions(name="harness", children=0))
             self._steps = Steps(self._drum, self._store, self._harness_clock, worker, self._patience)
             lifespan = self._drum.lifespan if self._state is _OF_THE_LIFESPAN else None
             await self._steps.open(lifespan, None if self._state is _OF_THE_LIFESPAN else self._state)

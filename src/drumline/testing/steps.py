@@ -17,9 +17,9 @@ from typing import Any
 
 from drumline.app import Drumline
 from drumline.clock import fresh_id
-from drumline.engine.deadlines import Deadlines
 from drumline.engine.execution import Execution, Reason
-from drumline.engine.worker import Lifespan, Worker
+from drumline.engine.lifespan import HeldLifespan, Lifespan
+from drumline.engine.worker import Worker
 from drumline.model.claim import ANY_QUEUE, ClaimRef, Share
 from drumline.policy.options import Executor
 from drumline.testing.clock import HarnessClock
@@ -43,8 +43,7 @@ class Steps:
         self._clock = clock
         self._worker = worker
         self._patience = patience
-        self._deadlines = Deadlines(worker.executions, clock)
-        self._lifespan: _Held | None = None
+        self._lifespan: HeldLifespan | None = None
         # Jobs that were begun to run while time passes: nobody waits for their end, unless they were told to stop.
         self._set_aside: set[ClaimRef] = set()
         self._next_due: datetime | None = None
@@ -55,7 +54,7 @@ class Steps:
     async def open(self, lifespan: Lifespan | None, state: Any) -> None:
         """Open the state of the jobs: that of the lifespan, if there is one, else the one given."""
         if lifespan is not None:
-            held = _Held(lifespan)
+            held = HeldLifespan(lifespan)
             state = await held.open()
             self._lifespan = held
         self._worker.runner.state = state
@@ -98,7 +97,7 @@ class Steps:
         await self._settle()
         while (now := self._clock.now()) < target:
             self._clock.advance(min(self._instants(now, target)) - now)
-            await self._deadlines.step()
+            await self._worker.deadlines.step()
             await self._settle()
 
     def _instants(self, now: datetime, target: datetime) -> Iterator[datetime]:
@@ -205,30 +204,3 @@ class Steps:
 def _round_up(span: timedelta) -> timedelta:
     """The span in whole milliseconds, at least one: time never stands still on its way."""
     return max(-(-span // MILLISECOND), 1) * MILLISECOND
-
-
-class _Held:
-    """A lifespan, kept open in an asyncio task of its own: many may be left only by the task that entered them."""
-
-    def __init__(self, lifespan: Lifespan) -> None:
-        self._lifespan = lifespan
-        self._entered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._leave = asyncio.Event()
-        self._task = asyncio.ensure_future(self._hold())
-
-    async def open(self) -> Any:
-        """What the lifespan yields, or its error."""
-        waiting: set[asyncio.Future[Any]] = {self._entered, self._task}
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if self._task.done():
-            await self._task
-        return await self._entered
-
-    async def close(self) -> None:
-        self._leave.set()
-        await self._task
-
-    async def _hold(self) -> None:
-        async with self._lifespan() as state:
-            self._entered.set_result(state)
-            await self._leave.wait()
