@@ -80,8 +80,11 @@ class ManualClock:
         return self._elapsed
 
     async def wait(self, event: asyncio.Event, timeout: float | None) -> bool:
-        deadline = None if timeout is None else self._elapsed + timedelta(seconds=timeout)
-        return await self.wait_until(event, deadline)
+        if timeout is None:
+            return await self.wait_until(event, None)
+        # Rounded down to nothing, a wait for the last bit of a float would never let anybody else take a turn.
+        span = timedelta(seconds=timeout) or (timedelta.resolution if timeout > 0 else timedelta())
+        return await self.wait_until(event, self._elapsed + span)
 
     async def wait_until(self, event: asyncio.Event, deadline: timedelta | None) -> bool:
         """Wait until the event is set (True), at most until so much time has elapsed (False)."""

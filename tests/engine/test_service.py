@@ -50,6 +50,15 @@ async def is_at_rest(turns: Turns) -> bool:
     return turns.taken == before
 
 
+async def test_a_wait_for_the_last_bit_of_a_float_lets_others_take_their_turn():
+    clock, turns = ManualClock(), Turns(1e-17)
+    async with running(turns, clock=clock):
+        await eventually(lambda: turns.taken == 1)
+        assert await is_at_rest(turns)
+        clock.advance(0.001)
+        await eventually(lambda: turns.taken == 2)
+
+
 async def test_a_step_is_taken_at_once_and_again_after_the_time_it_says():
     clock, turns = ManualClock(), Turns(5.0)
     async with running(turns, clock=clock):

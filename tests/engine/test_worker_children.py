@@ -44,6 +44,15 @@ class Scene:
     async def until_state(self, job_id, state):
         await self.until(lambda: self.kit.state(job_id) == state)
 
+    async def pass_time(self, condition):
+        """Let time pass, by so little that no lease ends while a child takes its real moment to start."""
+
+        def is_so():
+            self.kit.clock.advance(0.01)
+            return condition()
+
+        await self.until(is_so)
+
     @asynccontextmanager
     async def running(self, job, **options):
         """A worker, and its run, while it works on that task."""
@@ -108,22 +117,13 @@ async def test_without_children_such_tasks_run_in_threads(kit, scene):
 async def test_words_are_visible_while_the_task_runs(kit, scene):
     job_id = kit.enqueue("speak", gate=scene.gate)
     async with kit.working():
-        # By so little that no lease can end meanwhile: the child takes a real moment to start.
-        await kit_passes(kit, lambda: kit.job(job_id).user_error == "sorry")
+        await scene.pass_time(lambda: kit.job(job_id).user_error == "sorry")
         assert kit.state(job_id) == "running"
         assert kit.job(job_id).progress == Progress(0.5, "half")
         assert [line.message for line in kit.lines(job_id)] == ["one"]
         scene.open_gate()
-        await kit_passes(kit, lambda: kit.state(job_id) == "done")
+        await scene.pass_time(lambda: kit.state(job_id) == "done")
     assert len(kit.lines(job_id)) == 21
-
-
-async def kit_passes(kit, condition):
-    def is_so():
-        kit.clock.advance(0.01)
-        return condition()
-
-    await eventually(is_so, PATIENCE)
 
 
 async def test_a_child_past_its_time_limit_is_killed_and_the_job_tried_again(kit, scene):
@@ -131,13 +131,11 @@ async def test_a_child_past_its_time_limit_is_killed_and_the_job_tried_again(kit
     async with scene.running("wait"):
         (pid,) = scene.pids("wait")
         kit.clock.advance(4.9)
-        scene_is_calm = asyncio.create_task(scene.until(lambda: not psutil.pid_exists(pid)))
-        await asyncio.sleep(0)
         assert kit.state(job_id) == "running"
-        await kit_passes(kit, lambda: kit.ends(job_id) == ["timeout"])
-        await scene_is_calm
+        await scene.pass_time(lambda: kit.ends(job_id) == ["timeout"])
+        assert not psutil.pid_exists(pid)
         scene.open_gate()
-        await kit_passes(kit, lambda: kit.state(job_id) == "done")
+        await scene.pass_time(lambda: kit.state(job_id) == "done")
     assert kit.ends(job_id) == ["timeout", "done"]
     assert kit.job(job_id).last_error == "TimeoutError: ran longer than its time limit of 5 s"
 
