@@ -181,7 +181,7 @@ def _retry(state: State, now: datetime, record: Record) -> Answer:
         if holder is not None and holder.job_id != record.id:
             return Answer.KEY_TAKEN
         state.take_key(record)
-    record.attempt = 0
+    record.attempt = record.releases = 0
     record.finished_at = record.expires_at = record.result = record.progress = record.user_error = None
     record.result_is_repr = False
     state.wait(record, now)

@@ -14,67 +14,26 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from itertools import islice, pairwise
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
 from drumline.clock import Clock, SystemClock
 from drumline.errors import StoreUnusable
 from drumline.model.instant import to_millis
-from drumline.stores.base import MOST_JOBS
+from drumline.stores.sqlite.calls import BatchCall, Call, Join, LoopReply, Make, deliver, find_batch
 from drumline.stores.sqlite.claim import demote
 from drumline.stores.sqlite.connect import PATIENCE, Place, translate
 from drumline.stores.sqlite.forks import keep_open
 from drumline.stores.sqlite.step import Step, settle
-from drumline.stores.statements import Operation, run
+from drumline.stores.statements import run
 
-__all__ = ["Call", "Reader", "Writer"]
+__all__ = ["Reader", "Writer"]
 
 T = TypeVar("T")
 
 # More than this do not share a commit, nor what comes after so many seconds: beats must not wait for long.
 _MOST_TOGETHER = 1000
 _LONGEST_TOGETHER = 0.1
-
-Make = Callable[[Step], Operation[T]]
-# An operation on many items, which answers with one answer for each.
-Join = Callable[[Step, Sequence[Any]], Operation[list[Any]]]
-
-
-class Call(Generic[T]):
-    """One operation on its way through a thread, and where its answer goes."""
-
-    __slots__ = ("answer", "error", "is_urgent", "make", "reply")
-
-    def __init__(self, make: Make[T], reply: _Reply, *, is_urgent: bool) -> None:
-        self.make = make
-        self.reply = reply
-        self.is_urgent = is_urgent
-        self.answer: T | None = None
-        self.error: Exception | None = None
-
-
-class BatchCall(Call[list[Any]]):
-    """An operation on many items that may be done together with its neighbours: one operation on all their items."""
-
-    __slots__ = ("items", "join")
-
-    def __init__(self, items: Sequence[Any], join: Join, reply: _Reply) -> None:
-        super().__init__(lambda step: join(step, items), reply, is_urgent=False)
-        self.items = items
-        self.join = join
-
-
-class _LoopReply:
-    """Where an answer for an event loop goes. A caller who was cancelled is no longer there to get it."""
-
-    __slots__ = ("future", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.future: asyncio.Future[Any] = loop.create_future()
-
-
-_Reply = _LoopReply | Future[Any]
 
 
 class Worker:
@@ -102,13 +61,13 @@ class Worker:
 
     def submit(self, make: Make[T], *, is_urgent: bool = False) -> asyncio.Future[T]:
         """Run the operation; its answer comes to this event loop."""
-        reply = _LoopReply(asyncio.get_running_loop())
+        reply = LoopReply(asyncio.get_running_loop())
         self._put(Call(make, reply, is_urgent=is_urgent))
         return reply.future
 
     def submit_batch(self, items: Sequence[Any], join: Join) -> asyncio.Future[list[Any]]:
         """Run an operation on many items, perhaps together with others; its answer comes to this event loop."""
-        reply = _LoopReply(asyncio.get_running_loop())
+        reply = LoopReply(asyncio.get_running_loop())
         self._put(BatchCall(items, join, reply))
         return reply.future
 
@@ -164,7 +123,7 @@ class Worker:
                 rest = self._serve(calls)
                 if self._is_suspect:
                     self._disconnect()
-            self._deliver(calls[: len(calls) - len(rest)])
+            deliver(calls[: len(calls) - len(rest)])
             self._put_back(rest)
 
     def _take(self) -> list[Call[Any]]:
@@ -223,48 +182,6 @@ class Worker:
         for call in calls:
             call.error = meaning
         self._is_suspect |= isinstance(meaning, StoreUnusable)
-
-    def _deliver(self, calls: Sequence[Call[Any]]) -> None:
-        by_loop: dict[asyncio.AbstractEventLoop, list[Call[Any]]] = {}
-        for call in calls:
-            if isinstance(call.reply, _LoopReply):
-                by_loop.setdefault(call.reply.loop, []).append(call)
-            elif call.error is not None:
-                call.reply.set_exception(call.error)
-            else:
-                call.reply.set_result(call.answer)
-        for loop, group in by_loop.items():
-            try:
-                loop.call_soon_threadsafe(_answer_all, group)
-            except RuntimeError:
-                # The loop has closed, and with it all who waited there.
-                continue
-
-
-def _answer_all(calls: Sequence[Call[Any]]) -> None:
-    for call in calls:
-        assert isinstance(call.reply, _LoopReply)
-        future = call.reply.future
-        if future.done():
-            continue
-        if call.error is not None:
-            future.set_exception(call.error)
-        else:
-            future.set_result(call.answer)
-
-
-def _find_batch(calls: Sequence[Call[Any]], first: int) -> list[Any]:
-    """The call at this place, with those behind it that can be done together with it."""
-    group = [calls[first]]
-    size = 0
-    for call, following in pairwise(islice(calls, first, None)):
-        if not isinstance(call, BatchCall) or not isinstance(following, BatchCall):
-            break
-        size += len(call.items)
-        if size + len(following.items) > MOST_JOBS:
-            break
-        group.append(following)
-    return group
 
 
 class Reader(Worker):
@@ -350,7 +267,7 @@ class Writer(Worker):
         end = self._timer.monotonic() + _LONGEST_TOGETHER
         count = 0
         while count < len(calls) and (not count or self._timer.monotonic() <= end):
-            group = _find_batch(calls, count)
+            group = find_batch(calls, count)
             if len(group) == 1 or not self._run_batch(cursor, group, common):
                 for call in group:
                     self._run_apart(cursor, call, common)
