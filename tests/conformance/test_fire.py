@@ -3,6 +3,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from drumline.model.instant import to_millis
 from drumline.model.job import JobState, Source
 from drumline.model.query import Keep, PauseKind
 from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing
@@ -87,12 +88,29 @@ def test_a_fleet_start_is_a_tick_of_its_own(rig):
 @promises("fire", "or with the reason there is none")
 def test_a_tick_without_a_job_is_recorded_with_its_reason(rig):
     rig.declare(new_schedule())
-    firing = tick_without_job(rig.now(), Decision.MISSED, until=rig.later(600), count=11)
+    first = rig.later(60)
+    rig.advance(660)
+    firing = tick_without_job(first, Decision.MISSED, until=rig.now(), count=11)
     assert rig.fire(firing) == [Fired(FiredAnswer.RECORDED, None)]
     (row,) = [row for row in rig.ticks("tock") if row.decision is Decision.MISSED]
-    assert (row.reason, row.until, row.count, row.job_id) == ("as the test says", rig.later(600), 11, None)
-    assert rig.jobs() == []
-    assert [fired.answer for fired in rig.fire(tick_at(rig.now()))] == [FiredAnswer.DUPLICATE]
+    assert (row.reason, row.until, row.count, row.job_id) == ("as the test says", rig.now(), 11, None)
+    assert (rig.jobs(), rig.schedule().last_tick) == ([], rig.now())
+    assert [fired.answer for fired in rig.fire(tick_at(first))] == [FiredAnswer.DUPLICATE]
+
+
+@promises("fire", "so is a row of many instants that begins at or before `last_tick`.")
+def test_a_row_of_many_instants_that_begins_before_the_last_tick_is_a_duplicate(rig):
+    rig.declare(new_schedule())
+    first = rig.later(60)
+    rig.advance(660)
+    rig.fire(tick_at(first))
+    rows = rig.ticks("tock")
+    for begins in (first, first - timedelta(minutes=1)):
+        late = msgspec.structs.replace(
+            tick_without_job(begins, Decision.MISSED, until=rig.now(), count=11), mark=f"{to_millis(begins)}+"
+        )
+        assert [fired.answer for fired in rig.fire(late)] == [FiredAnswer.DUPLICATE]
+    assert rig.ticks("tock") == rows
 
 
 @promises("fire", "A schedule that is unknown or paused refuses.")
@@ -107,6 +125,31 @@ def test_an_unknown_or_paused_schedule_refuses(rig):
     assert [fired.answer for fired in rig.fire(tick_at(rig.now()))] == [FiredAnswer.FIRED]
 
 
+@promises("fire", "A tick that lies ahead of the store's clock is early", "both leave nothing")
+@pytest.mark.parametrize("decision", [Decision.FIRED, Decision.MISSED, Decision.BACKFILL])
+def test_a_tick_that_lies_ahead_of_the_stores_clock_is_early(rig, decision):
+    rig.declare(new_schedule())
+    rows, status = rig.ticks(), rig.schedule()
+    ahead = msgspec.structs.replace(tick_at(rig.later(0.001)), decision=decision)
+    until_ahead = tick_without_job(rig.now(), Decision.MISSED, until=rig.later(0.001), count=2)
+    assert [fired.answer for fired in rig.fire(ahead, until_ahead)] == [FiredAnswer.EARLY, FiredAnswer.EARLY]
+    assert (rig.ticks(), rig.jobs(), rig.schedule()) == (rows, [], status)
+
+
+@promises("fire", "one that was worked out from an older version of the schedule is stale: both leave nothing")
+@pytest.mark.parametrize("decision", [Decision.FIRED, Decision.MISSED])
+def test_a_tick_that_was_worked_out_from_an_older_version_is_stale(rig, decision):
+    rig.declare(new_schedule())
+    old = rig.schedule().version
+    rig.declare(new_schedule(args=b"[1]"))
+    rows, status = rig.ticks(), rig.schedule()
+    stale = msgspec.structs.replace(tick_at(rig.now()), decision=decision, version=old)
+    assert [fired.answer for fired in rig.fire(stale)] == [FiredAnswer.STALE]
+    assert (rig.ticks(), rig.jobs(), rig.schedule()) == (rows, [], status)
+    fresh = msgspec.structs.replace(tick_at(rig.now()), version=status.version)
+    assert [fired.answer for fired in rig.fire(fresh)] == [FiredAnswer.FIRED]
+
+
 @promises("fire", "A tick that stands in the ledger")
 @pytest.mark.parametrize("decision", [Decision.MISSED, Decision.OVERLAP])
 def test_a_tick_that_was_skipped_stands_in_the_ledger_too(rig, decision):
@@ -115,7 +158,7 @@ def test_a_tick_that_was_skipped_stands_in_the_ledger_too(rig, decision):
     assert [fired.answer for fired in rig.fire(tick_at(rig.now()))] == [FiredAnswer.DUPLICATE]
 
 
-@promises("fire", "or is as old as what was purged from it, is a duplicate")
+@promises("fire", "or is as old as what was purged from it, is a duplicate;")
 def test_a_tick_that_was_purged_stays_a_duplicate(rig):
     rig.declare(new_schedule())
     instants = [rig.later(60 * minute) for minute in range(1, 11)]

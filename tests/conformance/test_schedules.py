@@ -6,7 +6,7 @@ import pytest
 from drumline.model.query import PauseKind
 from drumline.model.replica import ReplicaState, Role
 from drumline.model.schedule import Coordination, Decision, DstFold, DstGap, Misfire, Overlap, Rule, Schedule
-from tests.support.build import BY, new_schedule, options, tick_at, tick_without_job
+from tests.support.build import BY, EVERY_MINUTE, new_schedule, options, tick_at, tick_without_job
 from tests.support.promises import promises
 
 EVERY_HOUR = Rule(every=timedelta(hours=1))
@@ -73,6 +73,36 @@ def test_a_changed_rule_starts_from_now_and_a_row_tells_of_it(rig):
     assert len(decisions(rig)) == before + 1
     row = rig.ticks("tock")[0]
     assert (row.decision, row.recorded_at, row.job_id) == (Decision.CHANGED, rig.now(), None)
+    assert [row.rule for row in rig.ticks("tock")] == [EVERY_HOUR, EVERY_MINUTE]
+
+
+def test_two_changes_in_one_millisecond_are_two_rows(rig):
+    rig.declare(new_schedule())
+    rig.declare(new_schedule(rule=EVERY_HOUR))
+    rig.declare(new_schedule())
+    assert [row.rule for row in rig.ticks("tock")].count(EVERY_MINUTE) == 2
+    assert len(rig.ticks("tock")) == 3
+
+
+@promises("declare", "Every change gives the schedule a version that it never had before.")
+def test_every_change_gives_the_schedule_a_version_of_its_own(rig):
+    changes = [
+        lambda: rig.declare(new_schedule(in_code=False)),
+        lambda: rig.declare(new_schedule(in_code=False, args=b"[1]")),
+        lambda: rig.declare(new_schedule(in_code=False, rule=EVERY_HOUR)),
+        lambda: rig.pause(PauseKind.SCHEDULE, "tock"),
+        lambda: rig.resume(PauseKind.SCHEDULE, "tock"),
+        lambda: rig.store.withdraw(["tock"], by=BY).run() and rig.declare(new_schedule(in_code=False)),
+    ]
+    versions = []
+    for change in changes:
+        change()
+        versions.append(rig.schedule().version)
+    assert versions == sorted(set(versions))
+    rig.declare(new_schedule(in_code=False), new_schedule("other"))
+    rig.pause(PauseKind.SCHEDULE, "other")
+    rig.pause(PauseKind.QUEUE, "tock")
+    assert rig.schedule().version == versions[-1]
 
 
 def test_a_change_of_anything_but_the_rule_does_not_start_from_now(rig):
@@ -137,13 +167,15 @@ def test_only_schedules_registered_at_run_time_can_be_withdrawn(rig):
     assert rig.store.withdraw(["live"], by=BY).run() == [False]
 
 
-@promises("withdraw", "their ledger rows stay")
-def test_the_ledger_rows_of_a_withdrawn_schedule_stay(rig):
+@promises("withdraw", "A ledger row tells of it, and earlier ones stay.")
+def test_a_ledger_row_tells_that_a_schedule_was_withdrawn_and_earlier_ones_stay(rig):
     rig.declare(new_schedule(in_code=False))
     rig.fire(tick_at(rig.now()))
     rows = rig.ticks("tock")
+    rig.advance(1)
     rig.store.withdraw(["tock"], by=BY).run()
-    kept = [row for row in rig.ticks("tock") if row in rows]
+    told, *kept = rig.ticks("tock")
+    assert (told.decision, told.reason, told.rule, told.by) == (Decision.CHANGED, "withdrawn", None, BY.who)
     assert kept == rows
 
 

@@ -76,7 +76,7 @@ async def test_a_request_to_stop_by_a_later_tick_is_heard_of_too(rig):
     await blocking(rig.fire, tick_at(rig.now()))
     claim = await blocking(rig.take_one)
     async with listening(rig, topic.cancel(claim.replica)) as heard:
-        await blocking(rig.fire, tick_at(rig.later(60)))
+        await blocking(rig.fire, tick_at(rig.later(-60)))
         await eventually(lambda: topic.cancel(claim.replica) in heard)
 
 
@@ -102,12 +102,12 @@ async def test_a_job_that_becomes_ready_in_any_way_is_heard_of(rig, how):
     await blocking(rig.fire, tick_at(rig.now(), queue="mail"))
     claim = await blocking(rig.take_one)
     if how == "waited for":
-        await blocking(rig.fire, tick_at(rig.later(60), queue="mail"))
+        await blocking(rig.fire, tick_at(rig.later(-60), queue="mail"))
     if how == "retried":
         await blocking(rig.finish, done(claim))
     moved = await blocking(lambda: rig.add(queue="mail", delay=60))
     steps = {
-        "fired": lambda: rig.fire(tick_at(rig.later(120), queue="mail"), tick_at(rig.later(180), queue="mail")),
+        "fired": lambda: rig.fire(tick_at(rig.later(-120), queue="mail"), tick_at(rig.later(-180), queue="mail")),
         "released": lambda: rig.finish(release(claim)),
         "waited for": lambda: rig.finish(done(claim)),
         "retried": lambda: rig.command(CommandKind.RETRY, claim.id),

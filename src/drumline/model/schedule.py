@@ -118,15 +118,18 @@ class Decision(StrEnum):
     PAUSED = "paused"
     CHANGED = "changed"
     ORPHANED = "orphaned"
-    # Asked for by a person: obeys overlap, works while paused, makes no row.
+    # Asked for by a person, also while paused. A trigger obeys overlap and makes no row; a backfill takes the place of
+    # a row without a job, and its jobs run one after the other unless overlap is allowed.
     TRIGGER = "trigger"
+    BACKFILL = "backfill"
 
 
 class Firing(msgspec.Struct, frozen=True, kw_only=True):
     """One tick as a replica proposes to record it."""
 
     schedule: str
-    # What makes the tick itself: the instant in milliseconds as text, or `start:<epoch>`.
+    # What makes the tick itself: the instant in milliseconds as text, or `start:<epoch>`; with a `+` behind it, the
+    # first of many instants in one row.
     mark: str
     instant: datetime
     decision: Decision = Decision.FIRED
@@ -137,6 +140,28 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
     # Of a row that stands for many instants: the last one, and how many.
     until: datetime | None = None
     count: int = 1
+    # The version of the schedule from which this was worked out; None for what people ask for, and for a fleet's start.
+    version: int | None = None
+
+    @property
+    def is_tick(self) -> bool:
+        """Whether this is the rule's own: people's wishes and rows about the schedule itself are not."""
+        return self.decision in (Decision.FIRED, Decision.MISSED, Decision.OVERLAP)
+
+    @property
+    def makes_job(self) -> bool:
+        return self.decision in (Decision.FIRED, Decision.TRIGGER, Decision.BACKFILL)
+
+    @property
+    def moves_on(self) -> bool:
+        """Whether `last_tick` follows. A start is no instant of the rule: it must not pass over those still due."""
+        return self.is_tick and not self.mark.startswith("start:")
+
+    def recorded_as(self, answer: FiredAnswer) -> Decision:
+        """What the ledger's row says, once the store has answered."""
+        if answer is FiredAnswer.OVERLAP:
+            return Decision.OVERLAP
+        return Decision.FIRED if self.decision is Decision.BACKFILL else self.decision
 
 
 class FiredAnswer(StrEnum):
@@ -148,6 +173,10 @@ class FiredAnswer(StrEnum):
     DUPLICATE = "duplicate"
     PAUSED = "paused"
     UNKNOWN = "unknown"
+    # Worked out from a version of the schedule that holds no longer: read it again.
+    STALE = "stale"
+    # By the store's clock its instant has not come yet.
+    EARLY = "early"
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -174,12 +203,16 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
     # How its job ended, once it has: done, dead or cancelled; and how long its last attempt ran.
     outcome: str | None = None
     run_time: timedelta | None = None
+    # Of a row that tells of a change: the rule that holds from here on; None once the schedule was withdrawn.
+    rule: Rule | None = None
 
 
 class ScheduleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule as the store holds it."""
 
     schedule: Schedule
+    # Grows with every change, pause and resume of it, and never repeats.
+    version: int
     declared_at: datetime
     # Instants up to here are decided.
     last_tick: datetime

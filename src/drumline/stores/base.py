@@ -182,10 +182,14 @@ class Store(Protocol):
         A new or changed rule, and one whose orphaning was recorded, starts from now: `last_tick` is set to the store's
         clock, and a ledger row tells of the change. The latest declaration wins. `paused` counts at the first
         declaration only. A schedule declared in code does not give way to one registered at run time: it answers False.
+        Every change gives the schedule a version that it never had before.
         """
 
     def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
-        """Forget schedules that were registered at run time, and say which; their ledger rows stay."""
+        """Forget schedules that were registered at run time, and say which.
+
+        A ledger row tells of it, and earlier ones stay.
+        """
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
         """The schedules, by name; all of them if none is named.
@@ -196,11 +200,15 @@ class Store(Protocol):
     def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
         """Record each tick at most once, with its job or with the reason there is none: one step.
 
-        A schedule that is unknown or paused refuses. A tick that stands in the ledger, or is as old as what was
-        purged from it, is a duplicate. Overlap looks at the unfinished jobs of the schedule's ticks: `skip` records
+        A schedule that is unknown or paused refuses. A tick that lies ahead of the store's clock is early, one that was
+        worked out from an older version of the schedule is stale: both leave nothing. A tick that stands in the
+        ledger, or is as old as what was purged from it, is a duplicate; so is a row of many instants that begins at or
+        before `last_tick`. Overlap looks at the unfinished jobs of the schedule's ticks: `skip` records
         the tick without a job; `queue_one` lets one job wait until the earlier one has ended, and skips further ones;
         `cancel_running` asks the earlier one to stop (a waiting one ends at once) and waits in the same way.
-        `last_tick` only moves forward. A trigger works while paused, obeys overlap and leaves no row.
+        `last_tick` only moves forward. A trigger works while paused, obeys overlap and leaves no row. A backfill works
+        while paused too, takes the place of a row without a job, does not move `last_tick`, and where overlap is not
+        allowed its job waits for the one before.
         """
 
     # Operate.

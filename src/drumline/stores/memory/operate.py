@@ -12,7 +12,7 @@ from drumline.model.job import JobState
 from drumline.model.query import Answer, AuditRow, By, Command, CommandKind, Keep, PauseKind
 from drumline.model.schedule import Decision, Firing
 from drumline.stores.base import topic
-from drumline.stores.memory.schedule import tell_ledger
+from drumline.stores.memory.schedule import tell_change, tell_ledger
 from drumline.stores.memory.state import Plan, Purged, Record, State, due_at, start_epoch
 
 __all__ = ["command", "pause", "paused", "purge"]
@@ -28,9 +28,8 @@ def pause(
         answers = tuple(step(state, now, name, by, paused=paused) for name in names)
         action = f"{'pause' if paused else 'resume'} {kind}"
         state.audit[token] = AuditRow(id=token, at=now, by=by, action=action, targets=tuple(names), answers=answers)
-        if Answer.APPLIED in answers:
-            state.version += 1
-            state.news.add(topic.CHANGES)
+        if kind is PauseKind.QUEUE and Answer.APPLIED in answers:
+            tell_change(state)
     return [answer is Answer.APPLIED for answer in state.audit[token].answers]
 
 
@@ -121,6 +120,7 @@ def _pause_schedule(state: State, now: datetime, name: str, by: By, *, paused: b
         plan.paused_at, plan.paused_by = now, by
     else:
         _resume(state, now, plan, by)
+    tell_change(state, plan)
     return Answer.APPLIED
 
 
@@ -135,7 +135,7 @@ def _resume(state: State, now: datetime, plan: Plan, by: By) -> None:
         until=now,
         count=0,
     )
-    tell_ledger(state, now, row, by.who, Decision.PAUSED, None)
+    tell_ledger(state, now, row, by.who, Decision.PAUSED)
     plan.paused_at = plan.paused_by = None
     plan.last_tick = now
 

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import msgspec
 
-from drumline.model.instant import to_millis
 from drumline.model.job import JobState
 from drumline.model.query import By
 from drumline.model.schedule import (
@@ -16,6 +15,7 @@ from drumline.model.schedule import (
     FiredAnswer,
     Firing,
     Overlap,
+    Rule,
     Schedule,
     ScheduleStatus,
     Tick,
@@ -24,17 +24,15 @@ from drumline.stores.base import topic
 from drumline.stores.memory.produce import add
 from drumline.stores.memory.state import Plan, Record, State, start_epoch
 
-__all__ = ["declare", "fire", "schedules", "tell_ledger", "withdraw"]
-
-_ABOUT_TICKS = (Decision.FIRED, Decision.MISSED, Decision.OVERLAP)
+__all__ = ["declare", "fire", "schedules", "tell_change", "tell_ledger", "withdraw"]
 
 
 def declare(state: State, now: datetime, declared: Sequence[Schedule], by: By) -> list[bool]:
     return [_declare_one(state, now, schedule, by) for schedule in declared]
 
 
-def withdraw(state: State, names: Sequence[str]) -> list[bool]:
-    return [_withdraw_one(state, name) for name in names]
+def withdraw(state: State, now: datetime, names: Sequence[str], by: By) -> list[bool]:
+    return [_withdraw_one(state, now, name, by) for name in names]
 
 
 def schedules(state: State, now: datetime, names: Sequence[str]) -> list[ScheduleStatus]:
@@ -47,7 +45,15 @@ def fire(state: State, now: datetime, firings: Sequence[Firing], by: str) -> lis
     return [_fire_one(state, now, firing, by) for firing in firings]
 
 
-def tell_ledger(state: State, now: datetime, firing: Firing, by: str, decision: Decision, job_id: str | None) -> None:
+def tell_ledger(
+    state: State,
+    now: datetime,
+    firing: Firing,
+    by: str,
+    decision: Decision,
+    job_id: str | None = None,
+    rule: Rule | None = None,
+) -> None:
     """Write the ledger's row of this firing."""
     place = (firing.schedule, firing.replica, firing.mark)
     state.ticks[place] = Tick(
@@ -62,6 +68,7 @@ def tell_ledger(state: State, now: datetime, firing: Firing, by: str, decision: 
         job_id=job_id,
         until=firing.until,
         count=firing.count,
+        rule=rule,
     )
     if job_id is not None:
         state.tick_of[job_id] = place
@@ -84,43 +91,51 @@ def _declare_one(state: State, now: datetime, schedule: Schedule, by: By) -> boo
         return _start_from_now(state, now, plan, by, "no longer orphaned")
     if before == plan.schedule:
         return False
-    _changed(state)
+    tell_change(state, plan)
     return True
 
 
 def _start_from_now(state: State, now: datetime, plan: Plan, by: By, reason: str) -> bool:
     plan.last_tick = now
     plan.orphaned_at = None
+    _tell_row_of_change(state, now, plan, by, reason, plan.schedule.rule)
+    return True
+
+
+def _withdraw_one(state: State, now: datetime, name: str, by: By) -> bool:
+    plan = state.plans.get(name)
+    if plan is None or plan.schedule.in_code:
+        return False
+    _tell_row_of_change(state, now, plan, by, "withdrawn", None)
+    del state.plans[name]
+    return True
+
+
+def _tell_row_of_change(state: State, now: datetime, plan: Plan, by: By, reason: str, rule: Rule | None) -> None:
+    tell_change(state, plan)
     row = Firing(
         schedule=plan.schedule.name,
-        mark=f"changed:{to_millis(now)}",
+        mark=f"changed:{plan.version}",
         instant=now,
         decision=Decision.CHANGED,
         reason=reason,
         count=0,
     )
-    tell_ledger(state, now, row, by.who, Decision.CHANGED, None)
-    _changed(state)
-    return True
+    tell_ledger(state, now, row, by.who, Decision.CHANGED, rule=rule)
 
 
-def _withdraw_one(state: State, name: str) -> bool:
-    plan = state.plans.get(name)
-    if plan is None or plan.schedule.in_code:
-        return False
-    del state.plans[name]
-    _changed(state)
-    return True
-
-
-def _changed(state: State) -> None:
+def tell_change(state: State, plan: Plan | None = None) -> None:
+    """Let the fleet know that the schedule, or a pause, has changed."""
     state.version += 1
     state.news.add(topic.CHANGES)
+    if plan is not None:
+        plan.version = state.version
 
 
 def _status(state: State, plan: Plan, *, declared: bool) -> ScheduleStatus:
     return ScheduleStatus(
         schedule=plan.schedule,
+        version=plan.version,
         declared_at=plan.declared_at,
         last_tick=plan.last_tick,
         last_fired_at=plan.last_fired_at,
@@ -141,20 +156,33 @@ def _fire_one(state: State, now: datetime, firing: Firing, by: str) -> Fired:
     plan = state.plans.get(firing.schedule)
     if plan is None:
         return Fired(FiredAnswer.UNKNOWN)
-    if plan.paused_at is not None and firing.decision in _ABOUT_TICKS:
+    if plan.paused_at is not None and firing.is_tick:
         return Fired(FiredAnswer.PAUSED)
+    if firing.version is not None and firing.version != plan.version:
+        return Fired(FiredAnswer.STALE)
     if firing.decision is Decision.TRIGGER:
         return _fire_job(state, now, firing, plan)
-    place = (firing.schedule, firing.replica, firing.mark)
-    if place in state.ticks or _is_purged(state, firing):
-        return Fired(FiredAnswer.DUPLICATE, state.ticks[place].job_id if place in state.ticks else None)
+    if (firing.until or firing.instant) > now:
+        return Fired(FiredAnswer.EARLY)
+    standing = state.ticks.get((firing.schedule, firing.replica, firing.mark))
+    if _is_decided(state, plan, firing, standing):
+        return Fired(FiredAnswer.DUPLICATE, standing.job_id if standing is not None else None)
     fired = Fired(FiredAnswer.RECORDED)
-    if firing.decision is Decision.FIRED:
+    if firing.makes_job:
         fired = _fire_job(state, now, firing, plan)
-    decision = Decision.OVERLAP if fired.answer is FiredAnswer.OVERLAP else firing.decision
-    tell_ledger(state, now, firing, by, decision, fired.job_id)
+    tell_ledger(state, now, firing, by, firing.recorded_as(fired.answer), fired.job_id)
     _move_on(now, plan, firing, fired, by)
     return fired
+
+
+def _is_decided(state: State, plan: Plan, firing: Firing, standing: Tick | None) -> bool:
+    if firing.decision is Decision.BACKFILL and standing is not None and standing.job_id is None:
+        return False
+    return (
+        standing is not None
+        or (firing.until is not None and firing.is_tick and firing.instant <= plan.last_tick)
+        or _is_purged(state, firing)
+    )
 
 
 def _is_purged(state: State, firing: Firing) -> bool:
@@ -166,12 +194,11 @@ def _is_purged(state: State, firing: Firing) -> bool:
 
 
 def _move_on(now: datetime, plan: Plan, firing: Firing, fired: Fired, by: str) -> None:
-    # A start-up tick is no instant of the rule: it must not pass over those that are still due.
-    if firing.decision in _ABOUT_TICKS and firing.mark == str(to_millis(firing.instant)):
+    if firing.moves_on:
         plan.last_tick = max(plan.last_tick, firing.until or firing.instant)
     if firing.decision is Decision.ORPHANED:
         plan.orphaned_at = now
-    if fired.answer is FiredAnswer.FIRED:
+    if fired.answer is FiredAnswer.FIRED and firing.decision is Decision.FIRED:
         plan.last_fired_at, plan.last_mark, plan.leader = now, firing.mark, by
 
 
@@ -184,13 +211,15 @@ def _fire_job(state: State, now: datetime, firing: Firing, plan: Plan) -> Fired:
     earlier = [record for record in _unfinished(state, firing.schedule) if _meets(firing, record)]
     overlap = plan.schedule.overlap if earlier else Overlap.ALLOW
     waits_for: str | None = None
-    if overlap is Overlap.SKIP:
+    if overlap is not Overlap.ALLOW and firing.decision is Decision.BACKFILL:
+        waits_for = _last_of(earlier)
+    elif overlap is Overlap.SKIP:
         return Fired(FiredAnswer.OVERLAP)
-    if overlap is Overlap.QUEUE_ONE:
+    elif overlap is Overlap.QUEUE_ONE:
         if any(record.waits_for is not None for record in earlier):
             return Fired(FiredAnswer.OVERLAP)
         waits_for = earlier[-1].id
-    if overlap is Overlap.CANCEL_RUNNING:
+    elif overlap is Overlap.CANCEL_RUNNING:
         waits_for = _cancel(state, now, earlier)
     add(state, now, job, waits_for)
     return Fired(FiredAnswer.FIRED, job.id)
@@ -204,6 +233,12 @@ def _unfinished(state: State, schedule: str) -> list[Record]:
 def _meets(firing: Firing, record: Record) -> bool:
     """Whether the job stands in this firing's way: a replica's own tick meets only jobs of its own queue."""
     return not firing.replica or (firing.job is not None and record.options.queue == firing.job.options.queue)
+
+
+def _last_of(earlier: list[Record]) -> str:
+    """The job that runs after all the others: nobody waits for it yet."""
+    waited_for = {record.waits_for for record in earlier}
+    return next(record.id for record in reversed(earlier) if record.id not in waited_for)
 
 
 def _cancel(state: State, now: datetime, earlier: list[Record]) -> str | None:

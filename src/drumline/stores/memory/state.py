@@ -141,6 +141,7 @@ class Plan(msgspec.Struct, kw_only=True):
     """A schedule, with how far it has come."""
 
     schedule: Schedule
+    version: int = 0
     declared_at: datetime
     last_tick: datetime
     last_fired_at: datetime | None = None

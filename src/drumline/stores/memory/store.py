@@ -84,8 +84,8 @@ class MemoryStore:
     def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
         return self._step(lambda state, now: schedule.declare(state, now, schedules, by))
 
-    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:  # noqa: ARG002 - of the protocol
-        return self._step(lambda state, now: schedule.withdraw(state, names))
+    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
+        return self._step(lambda state, now: schedule.withdraw(state, now, names, by))
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
         return self._step(lambda state, now: schedule.schedules(state, now, names))

@@ -14,7 +14,8 @@ order by minute, queue, task
 
 -- name: read_ticks
 -- The ledger, newest recorded first.
-select schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time
+select schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time,
+  rule
 from drumline_tick
 where (recorded, instant, schedule, replica, mark) < (:recorded, :instant, :schedule, :replica, :mark)
 order by recorded desc, instant desc, schedule desc, replica desc, mark desc
@@ -22,7 +23,8 @@ limit :limit
 
 -- name: read_ticks_of
 -- The ledger of one schedule, newest recorded first.
-select schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time
+select schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time,
+  rule
 from drumline_tick
 where schedule = :name
   and (recorded, instant, replica, mark) < (:recorded, :instant, :replica, :mark)

@@ -1,14 +1,16 @@
 -- name: find_schedules
--- All schedules, by name.
+-- All schedules, by name, or those that are named.
 select
-  name, spec, declared, last_tick, last_fired, last_mark, leader, paused, paused_by, orphaned, total_runs,
+  name, spec, version, declared, last_tick, last_fired, last_mark, leader, paused, paused_by, orphaned, total_runs,
   total_failures
 from drumline_schedule
+where :names is null
+   or name in (select value from json_each(:names))
 order by name
 
 -- name: find_schedule
 -- One schedule, as far as steps have to know it.
-select spec, paused, paused_by, orphaned, last_tick, purged_to, purged_start
+select spec, version, paused, paused_by, orphaned, last_tick, purged_to, purged_start
 from drumline_schedule
 left join drumline_ledger on schedule = name
 where name = :name
@@ -48,6 +50,13 @@ group by +schedule
 -- Schedules or pauses have changed.
 update drumline_store
 set version = version + 1
+returning version
+
+-- name: set_version
+-- The schedule has changed.
+update drumline_schedule
+set version = :version
+where name = :name
 
 -- name: find_tick
 -- The ledger's row of one tick.
@@ -60,9 +69,9 @@ where schedule = :schedule
 -- name: keep_tick
 -- Write one row of the ledger.
 insert or replace into drumline_tick (
-  schedule, replica, mark, instant, decision, reason, by, recorded, job, until, count)
+  schedule, replica, mark, instant, decision, reason, by, recorded, job, until, count, rule)
 values (
-  :schedule, :replica, :mark, :instant, :decision, :reason, :by, :now, :job, :until, :count)
+  :schedule, :replica, :mark, :instant, :decision, :reason, :by, :now, :job, :until, :count, :rule)
 
 -- name: move_on
 -- Instants up to here are decided.

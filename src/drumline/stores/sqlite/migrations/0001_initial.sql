@@ -179,6 +179,7 @@ create table drumline_replica (
 create table drumline_schedule (
   name           text    not null primary key,
   spec           blob    not null,
+  version        integer not null default 0,
   declared       integer not null,
   last_tick      integer not null,
   last_fired     integer,
@@ -206,6 +207,7 @@ create table drumline_tick (
   count    integer not null,
   outcome  text,
   run_time integer,
+  rule     blob,
   primary key (schedule, replica, mark)
 ) without rowid;
 create index drumline_tick_recorded on drumline_tick (recorded, instant, schedule, replica, mark);
