@@ -26,6 +26,7 @@ __all__ = [
     "Schedule",
     "ScheduleStatus",
     "Tick",
+    "start_epoch",
 ]
 
 
@@ -205,6 +206,12 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
     run_time: timedelta | None = None
     # Of a row that tells of a change: the rule that holds from here on; None once the schedule was withdrawn.
     rule: Rule | None = None
+
+
+def start_epoch(replica: str, mark: str) -> int:
+    """The epoch of a tick that stands for a fleet's start; of any other, one before the first."""
+    name, _, epoch = mark.partition(":")
+    return int(epoch) if name == "start" and epoch.isdecimal() and not replica else -1
 
 
 class ScheduleStatus(msgspec.Struct, frozen=True, kw_only=True):

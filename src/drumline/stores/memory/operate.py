@@ -10,10 +10,10 @@ from typing import TypeVar, assert_never
 from drumline.model.instant import to_millis
 from drumline.model.job import JobState
 from drumline.model.query import Answer, AuditRow, By, Command, CommandKind, Keep, PauseKind
-from drumline.model.schedule import Decision, Firing
+from drumline.model.schedule import Decision, Firing, start_epoch
 from drumline.stores.base import topic
 from drumline.stores.memory.schedule import tell_change, tell_ledger
-from drumline.stores.memory.state import Plan, Purged, Record, State, due_at, start_epoch
+from drumline.stores.memory.state import Plan, Purged, Record, State, due_at
 
 __all__ = ["command", "pause", "paused", "purge"]
 

@@ -19,10 +19,11 @@ from drumline.model.schedule import (
     Schedule,
     ScheduleStatus,
     Tick,
+    start_epoch,
 )
 from drumline.stores.base import topic
 from drumline.stores.memory.produce import add
-from drumline.stores.memory.state import Plan, Record, State, start_epoch
+from drumline.stores.memory.state import Plan, Record, State
 
 __all__ = ["declare", "fire", "schedules", "tell_change", "tell_ledger", "withdraw"]
 

@@ -17,7 +17,7 @@ from drumline.model.replica import ReplicaInfo, ReplicaState
 from drumline.model.schedule import Schedule, Tick
 from drumline.stores.base import SHORTEST_KEEP_MILLIS, Topic, topic
 
-__all__ = ["Holder", "Member", "Plan", "Purged", "Record", "State", "Total", "due_at", "start_epoch"]
+__all__ = ["Holder", "Member", "Plan", "Purged", "Record", "State", "Total", "due_at"]
 
 _SHORTEST_KEEP = timedelta(milliseconds=SHORTEST_KEEP_MILLIS)
 
@@ -269,8 +269,3 @@ def due_at(start: Start, now: datetime) -> datetime:
         return now
     instant = now + start if isinstance(start, timedelta) else start
     return max(from_millis(to_millis(instant)), now)
-
-
-def start_epoch(replica: str, mark: str) -> int:
-    """The epoch of a fleet start's tick, -1 for any other."""
-    return int(mark.removeprefix("start:")) if mark.startswith("start:") and not replica else -1

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drumline.model.instant import to_millis
-from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing, Overlap
+from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing, Overlap, start_epoch
 from drumline.stores.base import topic
 from drumline.stores.sqlite.ending import cancel_waiting
 from drumline.stores.sqlite.produce import add, find_standing
-from drumline.stores.sqlite.rows import start_epoch
 from drumline.stores.sqlite.schedule import SQL, Plan, find_plan, tell_ledger
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Operation, Row, Statement, in_turn

@@ -8,8 +8,8 @@ import msgspec
 
 from drumline.model.instant import millis
 from drumline.model.query import Keep
+from drumline.model.schedule import start_epoch
 from drumline.stores.files import read_statements
-from drumline.stores.sqlite.rows import start_epoch
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Many, Operation, Row, Statement
 

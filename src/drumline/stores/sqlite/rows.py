@@ -33,7 +33,6 @@ __all__ = [
     "options_params",
     "reads_as",
     "span_millis",
-    "start_epoch",
     "state_due",
     "window_letter",
 ]
@@ -110,12 +109,6 @@ def ceil_millis(instant: datetime) -> int:
     """The first whole millisecond that is not before the instant."""
     whole = to_millis(instant)
     return whole if from_millis(whole) == instant else whole + 1
-
-
-def start_epoch(replica: str, mark: str) -> int:
-    """The epoch of a tick that stands for a fleet's start; of any other, one before the first."""
-    name, _, epoch = mark.partition(":")
-    return int(epoch) if name == "start" and epoch.isdecimal() and not replica else -1
 
 
 def job_params(job: NewJob, now: int) -> dict[str, Any]:
