@@ -78,6 +78,8 @@ class Drumline:
         self._ready_in: int | None = None
         self._around_enqueue: tuple[AroundEnqueue, ...] = ()
         self._around_run: tuple[AroundRun, ...] = ()
+        # Those that `run` has started in this process.
+        self._workers: tuple[Worker, ...] = ()
         self._client = Client(self.store, clock=self._clock, decode_result=self._decode_result)
         self._blocking_loop = BlockingLoop()
 
@@ -225,7 +227,23 @@ class Drumline:
         for note in self.configuration.notes:
             logger.warning("%s", note)
         worker = await self.worker(self._worker_options(role, queues, concurrency, drain=drain))
-        await worker.run()
+        self._workers += (worker,)
+        try:
+            await worker.run()
+        finally:
+            self._workers = tuple(other for other in self._workers if other is not worker)
+
+    def resize(
+        self, *, concurrency: int | None = None, threads: int | None = None, children: int | None = None
+    ) -> None:
+        """Change how many jobs `run` may run at once in this process, while it runs; from any thread.
+
+        What runs beyond a lowered limit goes on to its end. DrumlineError if nothing runs here.
+        """
+        if not self._workers:
+            raise DrumlineError("no worker runs in this process: call drum.run() first")
+        for worker in self._workers:
+            worker.resize(concurrency=concurrency, threads=threads, children=children)
 
     async def worker(self, options: WorkerOptions) -> Worker:
         """A worker for the tasks of this program, not yet running."""

@@ -364,6 +364,20 @@ async def test_a_child_is_used_again_and_another_is_only_started_when_it_is_busy
     await running
 
 
+async def test_a_smaller_pool_lets_idle_children_go_now_and_busy_ones_when_they_are_through(stage):
+    pool = stage.pool(size=3)
+    _, running = stage.start(pool, "wait", gate=stage.gate)
+    _, others = stage.start(pool, "wait_on_loop", gate=stage.gate)
+    await stage.until(lambda: len(stage.lines("wait")) == 2)
+    await stage.value(pool, "count", n=1)
+    assert len(psutil.Process().children()) == 3
+    pool.resize(1)
+    stage.open_gate()
+    await asyncio.gather(running, others)
+    await stage.until(lambda: len(psutil.Process().children()) == 1)
+    assert await stage.value(pool, "count", n=1) == 1
+
+
 async def test_killing_an_execution_ends_its_child_and_all_that_the_task_has_started(stage, pool):
     execution, running = stage.start(pool, "start_others", gate=stage.gate)
     await stage.until(lambda: stage.lines("others"))

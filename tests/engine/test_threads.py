@@ -104,6 +104,42 @@ async def test_close_lets_idle_threads_go_at_once_and_busy_ones_when_they_are_th
     await eventually(lambda: not pool_threads())
 
 
+async def test_a_smaller_pool_lets_idle_threads_go_now_and_busy_ones_when_they_are_through():
+    gate = threading.Event()
+    async with pool_of(4) as pool:
+        busy = [asyncio.create_task(pool.run(gate.wait)) for _ in range(4)]
+        await eventually(lambda: len(pool_threads()) == 4)
+        pool.resize(2)
+        gate.set()
+        assert await asyncio.gather(*busy) == [True] * 4
+        await eventually(lambda: len(pool_threads()) == 2)
+        await eventually(lambda: pool._idle == 2)  # noqa: SLF001
+        pool.resize(1)
+        await eventually(lambda: len(pool_threads()) == 1)
+        assert await pool.run(lambda: "served") == "served"
+
+
+async def test_a_larger_pool_has_more_threads_at_once():
+    gate = threading.Event()
+    async with pool_of(1) as pool:
+        pool.resize(3)
+        calls = [asyncio.create_task(pool.run(gate.wait)) for _ in range(5)]
+        await eventually(lambda: len(pool_threads()) == 3)
+        gate.set()
+        assert await asyncio.gather(*calls) == [True] * 5
+
+
+async def test_calls_that_wait_in_a_pool_that_was_made_smaller_are_all_served():
+    gate = threading.Event()
+    async with pool_of(3) as pool:
+        calls = [asyncio.create_task(pool.run(gate.wait)) for _ in range(12)]
+        await eventually(lambda: len(pool_threads()) == 3)
+        pool.resize(1)
+        gate.set()
+        assert await asyncio.gather(*calls) == [True] * 12
+        await eventually(lambda: len(pool_threads()) == 1)
+
+
 async def test_a_thread_the_system_refuses_is_not_counted(monkeypatch):
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

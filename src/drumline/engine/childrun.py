@@ -49,6 +49,9 @@ class Children(Protocol):
     async def run(self, execution: Execution, began: Callable[[], None]) -> Answer | Died:
         """Have the execution's task run in a child. `began` is called, on the event loop, when the task is."""
 
+    def resize(self, size: int) -> None:
+        """Keep at most so many children from now on: idle ones beyond it go now, busy ones when they are through."""
+
     async def close(self) -> None:
         """Let idle children close what they have open, and kill the rest. None is left."""
 

@@ -83,8 +83,12 @@ class Fetcher:
         received = self._clock.monotonic()
         del self._tokens[executor]
         self.claiming = bool(self._tokens)
-        for claim in claimed.claims:
+        # Less than was asked for, if the limits were lowered during the call.
+        room_now = max(self._runner.room(executor), 0)
+        for claim in claimed.claims[:room_now]:
             self._runner.start(claim, received)
+        for claim in claimed.claims[room_now:]:
+            self._recorder.give_back(claim)
         if claimed.claims:
             self._order.remove(executor)
             self._order.append(executor)

@@ -104,6 +104,12 @@ class ProcessPool:
                 return answer
         return Died(-signal.SIGKILL, has_begun=False)
 
+    def resize(self, size: int) -> None:
+        """Keep at most so many children from now on: idle ones beyond it go now, busy ones when they are through."""
+        self.size = size
+        while len(self._idle) > size:
+            self._let_go(self._idle.pop())
+
     async def close(self) -> None:
         """Let idle children close what they have open, and kill the rest. None is left."""
         idle, self._idle = self._idle, []
@@ -138,7 +144,7 @@ class ProcessPool:
     def _put_back(self, child: _Child) -> None:
         if child not in self._children:
             return
-        if child.is_usable() and child.jobs < self._jobs_per_child:
+        if child.is_usable() and child.jobs < self._jobs_per_child and len(self._idle) < self.size:
             self._idle.append(child)
         else:
             self._let_go(child)

@@ -14,6 +14,7 @@ from drumline.engine.childrun import Children, ChildRun, EndedInChild
 from drumline.engine.context import context_of
 from drumline.engine.execution import Execution, Executions, Reason
 from drumline.engine.failure import failure, raised
+from drumline.engine.slots import Limits, Slots
 from drumline.engine.stuck import complain
 from drumline.engine.threads import DaemonPool
 from drumline.events import Events, JobStarted
@@ -52,13 +53,8 @@ class Runner:
         self.state: Any = None
         self._registry = registry
         self._executions = executions
-        self._slots = {
-            Executor.COROUTINE: concurrency,
-            Executor.THREAD: min(threads, concurrency),
-            Executor.PROCESS: min(threads if children is None else children.size, concurrency),
-        }
-        self._concurrency = concurrency
-        self._busy = dict.fromkeys(self._slots, 0)
+        size = None if children is None else children.size
+        self._slots = Slots(Limits(concurrency=concurrency, threads=threads, children=size))
         self._pool = DaemonPool(threads)
         self._clock = clock
         self._events = events
@@ -84,15 +80,25 @@ class Runner:
 
     def room(self, executor: Executor) -> int:
         """How many more claims of this executor can start at once."""
-        free = self._concurrency - sum(self._busy.values())
-        return min(free, self._slots[executor] - self._busy[executor])
+        return self._slots.room(executor)
+
+    @property
+    def limits(self) -> Limits:
+        return self._slots.limits
+
+    def resize(self, limits: Limits) -> None:
+        """Change the limits; what runs beyond them goes on."""
+        self._pool.resize(limits.threads)
+        if self._children is not None and limits.children is not None:
+            self._children.resize(limits.children)
+        self._slots.limits = limits
 
     def start(self, claim: Claim, received: float) -> None:
         """Call the claim's task. `received` is the monotonic time at which the claim came."""
         execution = Execution(claim, self._registry[claim.task], self._clock, received, self._on_words)
         self._executions.add(execution)
         self._running.add(execution)
-        self._busy[execution.definition.executor] += 1
+        self._slots.take(execution.definition.executor)
         execution.task = asyncio.get_running_loop().create_task(self._run(execution))
 
     def release(self) -> None:
@@ -181,12 +187,12 @@ class Runner:
     def _end(self, execution: Execution, ending: Ending) -> None:
         if execution in self._stuck:
             self._stuck.discard(execution)
-            self._busy[execution.definition.executor] -= 1
+            self._slots.free(execution.definition.executor)
             self._on_free()
         if execution not in self._running:
             return
         self._running.discard(execution)
-        self._busy[execution.definition.executor] -= 1
+        self._slots.free(execution.definition.executor)
         self._close(execution, ending)
 
     def _tell_start(self, execution: Execution) -> None:

@@ -38,6 +38,16 @@ class DaemonPool:
         self._work.put(call)
         return await call.answer
 
+    def resize(self, size: int) -> None:
+        """Keep at most so many threads from now on: idle ones beyond it go now, busy ones when they are through."""
+        with self._lock:
+            self._size = size
+            leaving = max(min(self._idle, self._threads - size), 0)
+            self._threads -= leaving
+            self._idle -= leaving
+        for _ in range(leaving):
+            self._work.put(None)
+
     def close(self) -> None:
         """Let idle threads go; busy ones are left to themselves."""
         for _ in range(self._threads):
@@ -49,6 +59,10 @@ class DaemonPool:
             # An idle thread keeps nothing of the last task alive.
             del call
             with self._lock:
+                # Unless calls already wait for it, from before there were too many.
+                if self._threads > self._size and self._idle >= 0:
+                    self._threads -= 1
+                    return
                 self._idle += 1
 
 

@@ -20,10 +20,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from drumline.clock import Clock, SystemClock, fresh_id
 from drumline.engine.beat import Heart
 from drumline.engine.childrun import Children
 from drumline.engine.deadlines import Deadlines
+from drumline.engine.draining import has_work
 from drumline.engine.execution import Execution, Executions, Reason
 from drumline.engine.fetch import Fetcher
 from drumline.engine.janitor import Janitor
@@ -33,10 +36,12 @@ from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
 from drumline.engine.service import Loop
 from drumline.engine.signals import Signals
+from drumline.engine.slots import Limits
 from drumline.events import Events, ReplicaStarted, ReplicaStopped
 from drumline.middleware import AroundRun
 from drumline.model.claim import ANY_QUEUE, ClaimRef
-from drumline.model.query import Keep, PauseKind
+from drumline.model.options import check_count
+from drumline.model.query import Keep
 from drumline.model.replica import Beat, ReplicaInfo, ReplicaState
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
@@ -81,6 +86,7 @@ class Worker:
         self._unknown: frozenset[ClaimRef] = frozenset()
         self._stopping = asyncio.Event()
         self._hurried = False
+        self._event_loop = asyncio.get_running_loop()
         # Something ended or was written: whoever waits for that looks again.
         self._moved = asyncio.Event()
         self._assemble()
@@ -169,6 +175,25 @@ class Worker:
         """Whether all slots can be used: none is held by a task that does not end."""
         return self.runner.stuck == 0
 
+    @property
+    def limits(self) -> Limits:
+        """The most that may run at once, as last changed."""
+        return self.runner.limits
+
+    def resize(
+        self, *, concurrency: int | None = None, threads: int | None = None, children: int | None = None
+    ) -> None:
+        """Change the limits that are given, at once; from any thread. What runs beyond them goes on to its end."""
+        given = {"concurrency": concurrency, "threads": threads, "children": children}
+        changes = {name: check_count(value, name) for name, value in given.items() if value is not None}
+        self._event_loop.call_soon_threadsafe(self._resize, changes)
+
+    def _resize(self, changes: Mapping[str, int]) -> None:
+        self.runner.resize(msgspec.structs.replace(self.limits, **changes))
+        self._fetching.wake()
+        # The fleet shows how many slots there are.
+        self.heart.beat_now()
+
     def stop(self) -> None:
         """Begin to stop; asked again, hurry."""
         self._hurried = self._hurried or self._stopping.is_set()
@@ -226,7 +251,7 @@ class Worker:
 
     async def _drain(self) -> float | None:
         """Ask to stop once nothing is left to do."""
-        if not self._is_idle or await self._has_work():
+        if not self._is_idle or await has_work(self._store, self._registry, self._options.queues):
             return LOOK_WHEN_DRAINING
         self._stopping.set()
         return None
@@ -234,16 +259,6 @@ class Worker:
     @property
     def _is_idle(self) -> bool:
         return not self.runner.running and self.recorder.idle and not self.fetcher.claiming
-
-    async def _has_work(self) -> bool:
-        """Whether any unfinished job is one that this worker could run, now or later; in a paused queue none is."""
-        served = frozenset(self._options.queues)
-        paused = await self._store.paused(PauseKind.QUEUE)
-        return any(
-            count.running + (0 if count.queue in paused else count.ready + count.delayed) > 0
-            for count in await self._store.counts()
-            if count.task in self._registry and (not served or count.queue in served)
-        )
 
     async def _wind_down(self) -> None:
         """Let what runs come to its end, or give it back."""
@@ -352,7 +367,7 @@ class Worker:
             state=self._state,
             queues=options.queues,
             tasks=tuple(sorted(self._registry)),
-            slots=options.concurrency,
+            slots=self.limits.concurrency,
             host=socket.gethostname(),
             pid=os.getpid(),
             version=options.version,
