@@ -1,7 +1,8 @@
 import asyncio
 import threading
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
+import psutil
 import pytest
 
 from drumline.model.query import CommandKind, PauseKind
@@ -148,6 +149,19 @@ async def test_one_who_has_left_hears_nothing(rig):
         await rig.store.enqueue([new_job()])
         await eventually(lambda: others)
     assert heard == []
+
+
+@promises("wakeups", "However many listen, they share one connection.")
+async def test_a_hundred_listeners_hold_no_more_open_than_one_does(rig):
+    def held():
+        return psutil.Process().num_fds(), threading.active_count()
+
+    async with listening(rig, topic.queue("first")), AsyncExitStack() as stack:
+        for_one = held()
+        ears = [await stack.enter_async_context(listening(rig, topic.queue(f"q{place}"))) for place in range(100)]
+        assert held() == for_one
+        await rig.store.enqueue([new_job(queue=f"q{place}") for place in range(100)])
+        await eventually(lambda: [set(heard) for heard in ears] == [{topic.queue(f"q{n}")} for n in range(100)])
 
 
 @promises("wakeups", "A lost hint costs at most a poll.")

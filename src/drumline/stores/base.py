@@ -267,4 +267,7 @@ class Store(Protocol):
     # Hint, never truth.
 
     def wakeups(self, hear: Hear) -> AbstractAsyncContextManager[Listener]:
-        """Call `hear`, on this event loop, when a watched topic may have news. A lost hint costs at most a poll."""
+        """Call `hear`, on this event loop, when a watched topic may have news. A lost hint costs at most a poll.
+
+        However many listen, they share one connection.
+        """
