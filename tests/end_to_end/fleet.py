@@ -53,6 +53,13 @@ class Fleet:
         """Run a command of `drumline` on the fleet's store."""
         return subprocess.run([*COMMAND, *words], env=self._environment, capture_output=True, check=False, timeout=30)
 
+    def program(self, module: str, *words: str) -> str:
+        """Run a module as a program on the fleet's store; what it prints."""
+        words = (sys.executable, "-m", module, *words)
+        done = subprocess.run(words, env=self._environment, capture_output=True, text=True, check=False, timeout=30)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def lines(self, word: str) -> list[list[str]]:
         """The ledger's lines that begin with a word."""
         return [line.split() for line in self.ledger.read_text().splitlines() if line.startswith(f"{word} ")]
