@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -104,7 +104,7 @@ class Jobs:
         return page.items[0]
 
     async def find(self, *, limit: int | None = None, **where: Any) -> AsyncIterator[JobHandle[Any]]:
-        """Jobs that fit, newest first: by state=, task=, queue=, tag=, key=, schedule=, source=, created_from=, …"""
+        """Jobs that fit, newest first: by state=, task=, queue=, tag=, key=, meta=, origin=, schedule=, source=, …"""
         async for job in self.select(job_filter(**where), limit):
             yield self._client.handle(job)
 
@@ -284,6 +284,8 @@ def job_filter(
     key: str | None = None,
     schedule: str | None = None,
     source: str | None = None,
+    origin: str | None = None,
+    meta: Mapping[str, Any] | None = None,
     created_from: datetime | str | None = None,
     created_to: datetime | str | None = None,
     error: str | None = None,
@@ -298,6 +300,8 @@ def job_filter(
         key=key,
         schedule=schedule,
         source=None if source is None else Source(source),
+        origin=origin,
+        meta=meta or {},
         created_from=None if created_from is None else parse_instant(created_from, "created_from"),
         created_to=None if created_to is None else parse_instant(created_to, "created_to"),
         error=error,

@@ -143,7 +143,8 @@ async def test_get_gives_a_handle_that_was_read(drum, add):
 
 async def test_jobs_are_found_by_what_they_are(drum, add, fail):
     plain = await add.enqueue(1)
-    tagged = await add.using(tags=["red"], queue="mail", key="k").enqueue(2)
+    origin = {"origin": "POST /orders", "meta": {"order": 7}}
+    tagged = await add.using(tags=["red"], queue="mail", key="k", **origin).enqueue(2)
     dead = await fail.enqueue()
     await drum.queues.pause("mail", "default")
     await drum.queues.resume("default")
@@ -158,6 +159,8 @@ async def test_jobs_are_found_by_what_they_are(drum, add, fail):
     assert await ids_of(drum.jobs.find(tag="red")) == {tagged.id}
     assert await ids_of(drum.jobs.find(queue="mail")) == {tagged.id}
     assert await ids_of(drum.jobs.find(key="k")) == {tagged.id}
+    assert await ids_of(drum.jobs.find(origin="POST /orders")) == {tagged.id}
+    assert await ids_of(drum.jobs.find(meta={"order": 7})) == {tagged.id}
     assert await ids_of(drum.jobs.find(error="boom")) == {dead.id}
     assert await ids_of(drum.jobs.find(id=[plain.id, dead.id])) == {plain.id, dead.id}
     assert await ids_of(drum.jobs.find(source="scheduled")) == set()

@@ -34,6 +34,19 @@ def test_the_list_shows_the_same_facts(shop):
     assert listed == shown
 
 
+def test_jobs_are_listed_by_origin_and_by_metadata(shop):
+    job_id = shop.enqueue("add", '{"a": 1, "b": 2}', "--meta", '{"row": 7}')
+    shop.enqueue("add", '{"a": 1, "b": 2}', "--meta", '{"row": 8}')
+
+    def listed(*words):
+        return [job["id"] for job in shop.run("jobs", "list", *words, "--store", shop.store, "--json").json]
+
+    assert len(listed("--origin", "drumline enqueue")) == 2
+    assert listed("--origin", "GET /") == []
+    assert listed("--meta", '{"row": 7}') == [job_id]
+    assert shop.run("jobs", "list", "--meta", "7", "--store", shop.store).code == 2
+
+
 def test_two_reads_of_an_unchanged_job_are_equal(shop, dead):
     waiting = shop.enqueue("add", '{"a": 1, "b": 2}', "--delay", "1h")
     for words in (["jobs", "show", dead], ["jobs", "show", waiting], ["jobs", "list"]):

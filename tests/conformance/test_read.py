@@ -1,4 +1,5 @@
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -98,8 +99,15 @@ def test_a_job_that_came_due_is_found_as_ready_without_a_claim(rig):
 
 def test_jobs_are_found_by_each_field_and_by_all_together(rig):
     rig.declare(new_schedule())
-    (fired,) = rig.fire(tick_at(rig.now(), "tock", task="ticked", queue="q", tags=("a%b", "c"), key="k_1"))
-    rig.add("other", queue="p", tags=("axb",), key="kx1")
+    given: dict[str, Any] = {
+        "queue": "q",
+        "tags": ("a%b", "c"),
+        "key": "k_1",
+        "origin": "GET /a%",
+        "meta": {"row": 7, "at": None},
+    }
+    (fired,) = rig.fire(tick_at(rig.now(), "tock", task="ticked", **given))
+    rig.add("other", queue="p", tags=("axb",), key="kx1", origin="GET /ab", meta={"row": 8, "at": None})
     rig.add(schedule=None)
     wanted = [fired.job_id]
     fields = {
@@ -109,12 +117,36 @@ def test_jobs_are_found_by_each_field_and_by_all_together(rig):
         "key": "k_1",
         "schedule": "tock",
         "source": Source.SCHEDULED,
+        "origin": "GET /a%",
+        "meta": {"row": 7},
     }
     for field, value in fields.items():
         assert rig.ids(**{field: value}) == wanted, field
     assert rig.ids(**fields) == wanted
     assert rig.ids(**{**fields, "tag": "axb"}) == []
     assert rig.ids(tag="a") == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_found"),
+    [
+        ({"a": 1}, True),
+        ({"a": 1, "b": "x", "c": None, "d": True, "e": -(2**63)}, True),
+        ({"a": True}, False),
+        ({"a": "1"}, False),
+        ({"d": 1}, False),
+        ({"a": None}, False),
+        ({"a": 1, "b": "y"}, False),
+        ({"f": "deep"}, False),
+        ({"g": None}, False),
+        ({"a%": 1}, False),
+    ],
+)
+def test_jobs_are_found_by_metadata_of_the_same_name_and_value(rig, asked, is_found):
+    meta = {"a": 1, "b": "x", "c": None, "d": True, "e": -(2**63), "f": {"g": "deep"}}
+    ended, waiting = rig.end(done, meta=meta), rig.add(meta=meta)
+    rig.add()
+    assert rig.ids(meta=asked) == ([waiting, ended] if is_found else [])
 
 
 def test_jobs_are_found_by_when_they_were_created(rig):

@@ -2,7 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from drumline.model.query import HISTOGRAM_MILLIS, Count, Counts, SeriesPoint, Tally, histogram_bucket
+from drumline.errors import BadOption
+from drumline.model.query import HISTOGRAM_MILLIS, Count, Counts, JobFilter, SeriesPoint, Tally, histogram_bucket
 
 ROWS = [
     Count(queue="a", task="x", ready=1, delayed=2, running=3, done=4, dead=5, cancelled=6),
@@ -56,3 +57,9 @@ def test_counts_tell_each_state_in_all(state, number):
 def test_no_rows_count_as_nothing():
     counts = Counts([])
     assert (counts.total, counts.by_queue, counts.by_task, counts.unfinished) == (Tally(), {}, {}, 0)
+
+
+@pytest.mark.parametrize("meta", [{"a": 1.5}, {"a": []}, {"a": {}}, {"a": 2**63}, {1: 2}, {1: "a"}])
+def test_a_filter_by_metadata_that_stores_would_compare_differently_is_refused(meta):
+    with pytest.raises(BadOption, match="meta must be an object of texts, whole numbers of 64 bits"):
+        JobFilter(meta=meta)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drumline.cli.options import App, At, Delay, Json, read_duration
+from drumline.cli.options import App, At, Delay, Json, read_duration, read_object
 from drumline.cli.show import say, show_json
-from drumline.errors import BadOption, BadSettings
+from drumline.errors import BadSettings
 
 if TYPE_CHECKING:
     from drumline import Drumline
@@ -73,7 +73,7 @@ def enqueue(
         "tags": tag,
         "id": id,
     }
-    given |= {"max_attempts": max_attempts, "meta": _read_object(meta)}
+    given |= {"max_attempts": max_attempts, "meta": read_object(meta)}
     spans = {"delay": delay, "key_window": key_window, "timeout": timeout}
     given |= {option: read_duration(span) for option, span in spans.items()}
     payload = sys.stdin.read() if arguments == "-" else arguments
@@ -94,15 +94,6 @@ async def _enqueue(drum: Drumline, name: str, payload: str, options: dict[str, A
             answer |= {"queue": standing.queue, "priority": standing.priority, "tags": list(standing.tags)}
             answer |= {"args": _value(standing.args), "key": standing.key}
         return answer
-
-
-def _read_object(text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        return _value(text)
-    except ValueError:
-        raise BadOption("--meta", "a JSON object", text) from None
 
 
 def _value(text: str | bytes) -> Any:

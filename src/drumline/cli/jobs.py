@@ -15,6 +15,8 @@ from drumline.cli.options import (
     Ids,
     Json,
     Key,
+    Meta,
+    Origin,
     QueueName,
     Reason,
     State,
@@ -47,6 +49,8 @@ def list_jobs(
     queue: QueueName = None,
     tag: Tag = None,
     key: Key = None,
+    origin: Origin = None,
+    meta: Meta = None,
     limit: Limit = 50,
     as_json: Json = False,
     name: App = None,
@@ -55,7 +59,7 @@ def list_jobs(
     """List jobs, newest first."""
     from drumline.model.view import job_json
 
-    found = asyncio.run(_find(name, store, choose_filter(state, task, queue, tag, key), limit + 1))
+    found = asyncio.run(_find(name, store, choose_filter(state, task, queue, tag, key, origin, meta), limit + 1))
     jobs, more = found[:limit], len(found) > limit
     if as_json:
         show_json([job_json(job) for job in jobs])
@@ -85,13 +89,15 @@ def retry_jobs(
     queue: QueueName = None,
     tag: Tag = None,
     key: Key = None,
+    origin: Origin = None,
+    meta: Meta = None,
     reason: Reason = "",
     as_json: Json = False,
     name: App = None,
     store: Store = None,
 ) -> None:
     """Make ended jobs ready again, under their own ids, with fresh attempts. A filter means dead jobs."""
-    act(retried(reason), ids, choose_filter(state, task, queue, tag, key), name, store, as_json=as_json)
+    act(retried(reason), ids, choose_filter(state, task, queue, tag, key, origin, meta), name, store, as_json=as_json)
 
 
 @app.command("cancel")
@@ -102,13 +108,15 @@ def cancel_jobs(
     queue: QueueName = None,
     tag: Tag = None,
     key: Key = None,
+    origin: Origin = None,
+    meta: Meta = None,
     reason: Reason = "",
     as_json: Json = False,
     name: App = None,
     store: Store = None,
 ) -> None:
     """Cancel jobs: those that wait end at once, those that run are asked to stop. A filter means unfinished jobs."""
-    act(cancelled(reason), ids, choose_filter(state, task, queue, tag, key), name, store, as_json=as_json)
+    act(cancelled(reason), ids, choose_filter(state, task, queue, tag, key, origin, meta), name, store, as_json=as_json)
 
 
 @app.command("discard")
@@ -119,13 +127,15 @@ def discard_jobs(
     queue: QueueName = None,
     tag: Tag = None,
     key: Key = None,
+    origin: Origin = None,
+    meta: Meta = None,
     reason: Reason = "",
     as_json: Json = False,
     name: App = None,
     store: Store = None,
 ) -> None:
     """Forget ended jobs. A filter means dead jobs."""
-    act(discarded(reason), ids, choose_filter(state, task, queue, tag, key), name, store, as_json=as_json)
+    act(discarded(reason), ids, choose_filter(state, task, queue, tag, key, origin, meta), name, store, as_json=as_json)
 
 
 @app.command("reschedule")
@@ -138,6 +148,8 @@ def reschedule_jobs(
     queue: QueueName = None,
     tag: Tag = None,
     key: Key = None,
+    origin: Origin = None,
+    meta: Meta = None,
     reason: Reason = "",
     as_json: Json = False,
     name: App = None,
@@ -147,7 +159,7 @@ def reschedule_jobs(
     if (at is None) == (delay is None):
         raise BadOption("--at", "given, or --delay, but not both", at)
     verb = moved(reason, at, read_duration(delay))
-    act(verb, ids, choose_filter(state, task, queue, tag, key), name, store, as_json=as_json)
+    act(verb, ids, choose_filter(state, task, queue, tag, key, origin, meta), name, store, as_json=as_json)
 
 
 async def _find(name: str | None, store: str | None, where: dict[str, object], limit: int) -> list[Job]:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from drumline.errors import BadOption
+
 __all__ = [
     "App",
     "AppArgument",
@@ -15,6 +17,8 @@ __all__ = [
     "Ids",
     "Json",
     "Key",
+    "Meta",
+    "Origin",
     "QueueName",
     "Reason",
     "State",
@@ -23,6 +27,7 @@ __all__ = [
     "TaskName",
     "choose_filter",
     "read_duration",
+    "read_object",
 ]
 
 AppArgument = Annotated[
@@ -42,6 +47,8 @@ TaskName = Annotated[str | None, typer.Option("--task", help="Only jobs of this 
 QueueName = Annotated[str | None, typer.Option("--queue", help="Only jobs of this queue.")]
 Tag = Annotated[str | None, typer.Option("--tag", help="Only jobs with this tag.")]
 Key = Annotated[str | None, typer.Option("--key", help="Only jobs with this unique key.")]
+Origin = Annotated[str | None, typer.Option("--origin", help="Only jobs that this route or command enqueued.")]
+Meta = Annotated[str | None, typer.Option("--meta", metavar="JSON", help="Only jobs whose metadata hold all of this.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the audit.")]
 At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When: 2026-05-05T14:00:00Z.")]
 Delay = Annotated[str | None, typer.Option("--delay", metavar="DURATION", help="After how long: 90, 500ms, 1h30m.")]
@@ -50,14 +57,33 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def choose_filter(
-    state: str | None, task: str | None, queue: str | None, tag: str | None, key: str | None
+    state: str | None,
+    task: str | None,
+    queue: str | None,
+    tag: str | None,
+    key: str | None,
+    origin: str | None,
+    meta: str | None,
 ) -> dict[str, Any]:
     """The words that were given, as `drum.jobs.find` takes them."""
     states = None if state is None else [part.strip() for part in state.split(",") if part.strip()]
-    given = {"state": states, "task": task, "queue": queue, "tag": tag, "key": key}
+    words = {"task": task, "queue": queue, "tag": tag, "key": key, "origin": origin}
+    given: dict[str, Any] = {"state": states, **words, "meta": read_object(meta)}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def read_duration(text: str | None) -> float | str | None:
     """A duration as code would give it: on a command line a number of seconds is a text too."""
     return float(text) if text is not None and _NUMBER.fullmatch(text) else text
+
+
+def read_object(text: str | None) -> dict[str, Any] | None:
+    """The object of `--meta`; BadOption if it is none."""
+    import msgspec
+
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except ValueError:
+        raise BadOption("--meta", "a JSON object", text) from None

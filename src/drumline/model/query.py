@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from drumline.errors import BadOption
 from drumline.model.job import JobState, Source, Start
 
 __all__ = [
@@ -52,10 +53,24 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     schedule: str | None = None
     source: Source | None = None
+    origin: str | None = None
+    # Each of these stands in the job's metadata, with this value.
+    meta: Mapping[str, Any] = {}
     created_from: datetime | None = None
     created_to: datetime | None = None
     # A text that the last error contains.
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        # Nested values and fractions would be compared by each store in its own way.
+        if not all(_is_plain(name, value) for name, value in self.meta.items()):
+            raise BadOption("meta", "an object of texts, whole numbers of 64 bits, true, false and null", self.meta)
+
+
+def _is_plain(name: object, value: object) -> bool:
+    if isinstance(value, int):
+        return isinstance(name, str) and -(2**63) <= value < 2**63
+    return isinstance(name, str) and (value is None or isinstance(value, str))
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):

@@ -94,6 +94,8 @@ def _matches(record: Record, where: JobFilter, now: datetime) -> bool:
         and _fits(where.key, record.key.name if record.key else None)
         and _fits(where.schedule, record.schedule)
         and _fits(where.source, record.source)
+        and _fits(where.origin, record.origin)
+        and all(name in record.meta and _is_same(value, record.meta[name]) for name, value in where.meta.items())
         and (where.tag is None or where.tag in record.tags)
         and (where.created_from is None or record.created_at >= where.created_from)
         and (where.created_to is None or record.created_at < where.created_to)
@@ -103,6 +105,11 @@ def _matches(record: Record, where: JobFilter, now: datetime) -> bool:
 
 def _fits(wanted: Any, actual: Any) -> bool:
     return wanted is None or wanted == actual
+
+
+def _is_same(wanted: Any, actual: Any) -> bool:
+    """As JSON tells them apart: 1 is not true."""
+    return type(wanted) is type(actual) and wanted == actual
 
 
 def _is_in(record: Record, states: frozenset[JobState], now: datetime) -> bool:

@@ -114,6 +114,14 @@ where (:task is null or task = :task)
   and (:wanted_key is null or job.key = :wanted_key)
   and (:schedule is null or schedule = :schedule)
   and (:source is null or source = :source)
+  and (:origin is null or origin = :origin)
+  and (:meta is null or not exists (
+      select 1
+      from json_each(:meta) as asked
+      where not exists (
+        select 1
+        from json_each(cast(meta as text)) as kept
+        where (kept.key, kept.type, kept.value) is (asked.key, asked.type, asked.value))))
   and (:error is null or instr(coalesce(error, ''), :error))
   and (:tag is null or exists (select 1 from json_each(tags) where value = :tag))
   and created >= :from
@@ -137,6 +145,14 @@ where (:task is null or task = :task)
   and (:wanted_key is null or job.key = :wanted_key)
   and (:schedule is null or schedule = :schedule)
   and (:source is null or source = :source)
+  and (:origin is null or origin = :origin)
+  and (:meta is null or not exists (
+      select 1
+      from json_each(:meta) as asked
+      where not exists (
+        select 1
+        from json_each(cast(meta as text)) as kept
+        where (kept.key, kept.type, kept.value) is (asked.key, asked.type, asked.value))))
   and (:error is null or instr(coalesce(error, ''), :error))
   and (:tag is null or exists (select 1 from json_each(tags) where value = :tag))
   and created >= :from
