@@ -47,7 +47,7 @@ class JobStarted(Event, frozen=True):
 
 
 class JobClosed(Event, frozen=True):
-    """This replica's record of how an attempt ended was accepted."""
+    """This replica's record of how an attempt ended was accepted: of its own, or of one that it found lost."""
 
     job_id: str
     task: str

@@ -6,6 +6,7 @@ import pytest
 from drumline.engine import janitor as module
 from drumline.engine.janitor import PURGE_EVERY, SOON, Janitor
 from drumline.errors import StoreUnreachable
+from drumline.events import Events, JobClosed
 from drumline.model.query import JobFilter, Keep
 from tests.engine.kit import ME, OTHER
 from tests.support.waiting import eventually
@@ -35,6 +36,7 @@ def janitor(kit, steady):
         by=ME,
         steady_since=lambda: steady.since,
         clock=kit.clock,
+        events=kit.events,
         keep=Keep(),
     )
 
@@ -171,11 +173,35 @@ async def test_a_rival_that_was_quicker_costs_nothing(kit, janitor):
     hold = kit.wire.hold("finish")
     step = asyncio.create_task(janitor.step())
     await eventually(lambda: hold.waiting)
-    rival = Janitor(kit.memory, kit.executions, by="rival:1", steady_since=lambda: -1e9, clock=kit.clock, keep=Keep())
+    rival = Janitor(
+        kit.memory,
+        kit.executions,
+        by="rival:1",
+        steady_since=lambda: -1e9,
+        clock=kit.clock,
+        events=Events(),
+        keep=Keep(),
+    )
     await rival.step()
     hold.let_go()
     await step
     assert kit.ends(claim.id) == ["lost"]
+    assert kit.heard(JobClosed) == []
+
+
+@pytest.mark.parametrize(("max_attempts", "outcome"), [(2, "retry"), (1, "dead")])
+async def test_the_end_of_a_lost_attempt_is_told_like_any_other(kit, janitor, max_attempts, outcome):
+    claim = lose(kit, max_attempts=max_attempts)
+    await janitor.step()
+    (event,) = kit.heard(JobClosed)
+    assert (event.job_id, event.task, event.attempt, event.ended, event.outcome) == (
+        claim.id,
+        "greet",
+        1,
+        "lost",
+        outcome,
+    )
+    assert (event.ran, event.error) == (timedelta(seconds=LEASE), kit.job(claim.id).last_error)
 
 
 async def test_it_purges_in_slices_and_then_every_minute(kit, janitor, monkeypatch):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from drumline.clock import Clock
+from drumline.engine.closing import job_closed
 from drumline.engine.execution import Executions
+from drumline.events import Events
 from drumline.model.claim import Claim
 from drumline.model.query import Keep
 from drumline.policy.verdict import Lost, verdict
@@ -32,6 +34,7 @@ class Janitor:
         by: str,
         steady_since: Callable[[], float],
         clock: Clock,
+        events: Events,
         keep: Keep,
     ) -> None:
         self._store = store
@@ -39,6 +42,7 @@ class Janitor:
         self._by = by
         self._steady_since = steady_since
         self._clock = clock
+        self._events = events
         self._keep = keep
         self._look_at = 0.0
         self._purge_at = float("-inf")
@@ -75,12 +79,18 @@ class Janitor:
         expired = await self._store.expired(SLICE)
         ripe = [claim for claim in expired if self._is_ripe(claim)]
         if ripe:
-            await self._store.finish(
-                [verdict(c, Lost(), by=self._by, started_at=c.claimed_at, ended_at=c.lease_until) for c in ripe]
-            )
+            await self._take_over(ripe)
         if not expired:
             return float("inf")
         return 0 if len(ripe) == SLICE else SOON
+
+    async def _take_over(self, claims: Sequence[Claim]) -> None:
+        lost = [verdict(c, Lost(), by=self._by, started_at=c.claimed_at, ended_at=c.lease_until) for c in claims]
+        answers = await self._store.finish(lost)
+        # Of a claim that a rival took over the rival tells.
+        for outcome, applied in zip(lost, answers, strict=True):
+            if applied and self._events:
+                self._events.emit(job_closed(outcome))
 
     def _is_ripe(self, claim: Claim) -> bool:
         if self._executions.get(claim.ref) is not None:

@@ -13,9 +13,10 @@ from contextlib import suppress
 from itertools import islice
 
 from drumline.clock import Clock
+from drumline.engine.closing import job_closed
 from drumline.engine.execution import Execution, Executions
 from drumline.errors import StoreError
-from drumline.events import ClaimLost, Events, JobClosed, StaleWrite
+from drumline.events import ClaimLost, Events, StaleWrite
 from drumline.model.claim import Claim, ClaimRef, Note
 from drumline.model.outcome import Outcome
 from drumline.policy.verdict import Ending, Stopped, verdict
@@ -161,16 +162,10 @@ class Recorder:
         if not applied:
             self.lost(outcome.claim.ref, "finish")
         elif self._events:
-            self._tell(outcome)
+            self._events.emit(job_closed(outcome))
 
     def _forget(self, ref: ClaimRef) -> None:
         del self._outcomes[ref]
         execution = self._executions.get(ref)
         if execution is not None:
             self._executions.remove(execution)
-
-    def _tell(self, outcome: Outcome) -> None:
-        claim, attempt = outcome.claim, outcome.attempt
-        ran = attempt.ended_at - attempt.started_at
-        kind, error = outcome.kind.value, attempt.died_of
-        self._events.emit(JobClosed(claim.id, claim.task, claim.queue, claim.attempt, attempt.ended, kind, ran, error))

@@ -147,6 +147,7 @@ class Worker:
             by=self.id,
             steady_since=lambda: self.heart.steady_since,
             clock=self._clock,
+            events=self._events,
             keep=self._keep,
         )
         self.deadlines = Deadlines(
