@@ -22,6 +22,8 @@ R = TypeVar("R")
 
 # A hint of an ended job may be lost: so often we look without one.
 LOOK_EVERY = 10.0
+# While no hints arrive.
+LOOK_WITHOUT_HINTS = 1.0
 SLICE = 500
 
 
@@ -146,7 +148,8 @@ class Jobs:
                     left.discard(job.id)
                     yield self._client.handle(job)
                 if left:
-                    await self._wait_for_news(news, deadline, len(left))
+                    look_in = LOOK_EVERY if listener.is_hearing else LOOK_WITHOUT_HINTS
+                    await self._wait_for_news(news, look_in, deadline, len(left))
 
     async def _ended_of(self, store: Store, ids: set[str]) -> list[Job]:
         page = await store.jobs(JobFilter(ids=tuple(ids)))
@@ -155,9 +158,9 @@ class Jobs:
             raise JobNotFound(f"job {min(missing)}: no such job is stored; the id is wrong, or its retention is over")
         return [job for job in page.items if job.state in ENDED]
 
-    async def _wait_for_news(self, news: asyncio.Event, deadline: float | None, left: int) -> None:
+    async def _wait_for_news(self, news: asyncio.Event, look_in: float, deadline: float | None, left: int) -> None:
         clock = self._client.clock
-        patience = LOOK_EVERY if deadline is None else min(deadline - clock.monotonic(), LOOK_EVERY)
+        patience = look_in if deadline is None else min(deadline - clock.monotonic(), look_in)
         if patience <= 0:
             raise TimeoutError(f"{left} of the jobs waited for have not ended in time")
         await clock.wait(news, patience)

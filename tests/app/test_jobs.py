@@ -2,10 +2,11 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from drumline import BadOption, Context, Drumline, JobCancelled, JobDead, JobNotFound, JobState
+from drumline import BadOption, Context, Drumline, JobCancelled, JobDead, JobNotFound, JobState, client
 from drumline.clock import ManualClock, fresh_id
 from drumline.model.query import Answer
 from tests.support.waiting import eventually
@@ -80,6 +81,31 @@ async def test_wait_gives_up_after_its_time():
     await eventually(is_over)
     with pytest.raises(TimeoutError, match="1 of the jobs waited for have not ended in time"):
         waiting.result()
+
+
+async def test_while_no_hints_arrive_wait_looks_every_second():
+    clock = ManualClock()
+    drum = Drumline("memory://", clock=clock)
+
+    @drum.task
+    async def greet() -> None: ...
+
+    job = await greet.enqueue()
+    store: Any = await drum.store()
+    hub = store._hub  # noqa: SLF001
+    waiting = asyncio.create_task(drum.jobs.wait([job]))
+    await eventually(lambda: hub.topics)
+    hub.go_deaf()
+    hub.tell = lambda topics: None
+    await job.cancel()
+
+    def is_over():
+        clock.advance(0.1)
+        return waiting.done()
+
+    await eventually(is_over)
+    assert [job.state for job in await waiting] == ["cancelled"]
+    assert clock.monotonic() < client.LOOK_EVERY
 
 
 async def test_wait_of_a_job_that_does_not_exist_is_refused(drum):

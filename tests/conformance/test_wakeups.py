@@ -151,6 +151,12 @@ async def test_one_who_has_left_hears_nothing(rig):
     assert heard == []
 
 
+@promises("Listener.is_hearing", "Whether hints arrive at present.")
+async def test_a_listener_hears_while_the_store_is_there(rig):
+    async with rig.store.wakeups(lambda _: None) as listener:
+        assert listener.is_hearing
+
+
 @promises("wakeups", "However many listen, they share one connection.")
 async def test_a_hundred_listeners_hold_no_more_open_than_one_does(rig):
     def held():

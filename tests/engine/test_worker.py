@@ -456,3 +456,18 @@ async def test_the_hosts_own_signal_handlers_are_there_again_afterwards(kit):
         assert signal.getsignal(signal.SIGTERM) is mine
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+async def test_while_no_hints_arrive_it_looks_often_enough_without(kit):
+    name = kit.task(greet)
+    hub = kit.memory._hub  # noqa: SLF001
+    async with kit.working(poll_interval=timedelta(hours=1)) as worker:
+        await eventually(lambda: kit.wire.asked("claim"))
+        assert worker.hints.poll_interval() == 3600
+        hub.go_deaf()
+        # Nobody is told of a job any more.
+        hub.tell = lambda topics: None
+        assert worker.hints.poll_interval() == 1
+        job_id = kit.enqueue(name)
+        await kit.pass_time(lambda: kit.state(job_id) == "done")
+    assert kit.clock.elapsed < timedelta(minutes=10)

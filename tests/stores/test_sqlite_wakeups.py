@@ -9,7 +9,7 @@ import pytest
 
 from drumline.model.claim import ANY_QUEUE
 from drumline.stores.base import topic
-from drumline.stores.sqlite import SqliteStore, pace
+from drumline.stores.sqlite import SqliteStore, pace, wakeups
 from tests.support.build import new_job
 from tests.support.waiting import eventually
 
@@ -161,3 +161,24 @@ async def test_a_listener_may_come_before_the_file(path):
         await store.enqueue([new_job()])
         await eventually(lambda: heard)
     await store.close()
+
+
+async def test_a_listener_that_cannot_read_the_file_says_so_once_and_hears_again_when_it_can(path, store, monkeypatch):
+    heard: list[str] = []
+    async with store.wakeups(heard.append) as ear:
+        ear.watch([topic.queue("default"), topic.CHANGES])
+        await store.enqueue([new_job()])
+        await eventually(lambda: heard)
+        heard.clear()
+        with monkeypatch.context() as broken:
+            broken.setattr(wakeups.Watcher, "_look", refuse)
+            await eventually(lambda: not ear.is_hearing)
+            await eventually(lambda: set(heard) == {topic.queue("default"), topic.CHANGES})
+        await eventually(lambda: ear.is_hearing)
+        heard.clear()
+        await store.enqueue([new_job()])
+        await eventually(lambda: topic.queue("default") in heard)
+
+
+def refuse(_watcher):
+    raise sqlite3.OperationalError("disk I/O error")

@@ -15,8 +15,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +29,7 @@ from drumline.engine.deadlines import Deadlines
 from drumline.engine.draining import has_work
 from drumline.engine.execution import Execution, Executions, Reason
 from drumline.engine.fetch import Fetcher
+from drumline.engine.hints import Hints
 from drumline.engine.janitor import Janitor
 from drumline.engine.lifespan import Lifespan
 from drumline.engine.options import WorkerOptions
@@ -46,7 +47,7 @@ from drumline.model.replica import Beat, ReplicaInfo, ReplicaState
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
 from drumline.policy.verdict import Ending
-from drumline.stores.base import Store, Topic, topic
+from drumline.stores.base import Store
 
 __all__ = ["Lifespan", "Worker", "WorkerOptions"]
 
@@ -117,15 +118,24 @@ class Worker:
             on_free=self._on_written,
             children=self._open_children(),
         )
+        queues = options.queues or (ANY_QUEUE,)
+        self.hints = Hints(
+            self._store,
+            replica=self.id,
+            queues=queues,
+            usual_poll=options.poll_interval.total_seconds(),
+            on_work=self._on_work,
+            on_cancel=self._on_cancel,
+        )
         self.fetcher = Fetcher(
             self._store,
             self.runner,
             self.recorder,
             replica=self.id,
-            queues=options.queues or (ANY_QUEUE,),
+            queues=queues,
             tasks=self._tasks_by_executor(),
             most_unwritten=max(2 * options.concurrency, 100),
-            poll=options.poll_interval.total_seconds,
+            poll=self.hints.poll_interval,
             clock=self._clock,
         )
         self._make_watchers()
@@ -210,7 +220,7 @@ class Worker:
                 self.runner.state = await stack.enter_async_context(self._lifespan())
             # Before anything is claimed a beat, so that the fleet knows of this replica.
             await asyncio.to_thread(self.heart.step)
-            await stack.enter_async_context(self._hints())
+            await stack.enter_async_context(self.hints.listen())
             self._events.emit(ReplicaStarted(self.id, self._clock.now()))
             self.heart.start()
             try:
@@ -306,19 +316,13 @@ class Worker:
             logger.warning("could not deregister: %r", error)
         self._events.emit(ReplicaStopped(self.id))
 
-    @asynccontextmanager
-    async def _hints(self) -> AsyncIterator[None]:
-        queues = self._options.queues or (ANY_QUEUE,)
-        async with self._store.wakeups(self._on_hint) as listener:
-            listener.watch([topic.CHANGES, topic.cancel(self.id), *(topic.queue(queue) for queue in queues)])
-            yield
-
-    def _on_hint(self, heard: Topic) -> None:
-        if heard == topic.cancel(self.id):
-            self.heart.beat_now()
-            return
+    def _on_work(self) -> None:
         self.fetcher.hint()
         self._fetching.wake()
+
+    def _on_cancel(self) -> None:
+        # The answer says which.
+        self.heart.beat_now()
 
     def _on_start(self, execution: Execution) -> None:
         self.heart.know_lease(execution.claim.options.lease)

@@ -79,6 +79,11 @@ class topic:  # noqa: N801 - a namespace of functions, read as topic.queue("mail
 class Listener(Protocol):
     """An open ear for hints."""
 
+    # When that ends every watched topic is told, so that those who sleep take to looking.
+    @property
+    def is_hearing(self) -> bool:
+        """Whether hints arrive at present."""
+
     def watch(self, topics: Iterable[Topic]) -> None:
         """Begin to hear of these topics."""
 

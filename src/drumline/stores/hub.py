@@ -21,7 +21,8 @@ _PRIVATE = topic.queue(PRIVATE)
 class Ear:
     """One listener. Watched and told from any thread; `hear` runs on the loop that opened it."""
 
-    def __init__(self, hear: Hear, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, hub: Hub, hear: Hear, loop: asyncio.AbstractEventLoop) -> None:
+        self._hub = hub
         self._hear = hear
         self._loop = loop
         self._topics: frozenset[Topic] = frozenset()
@@ -29,6 +30,10 @@ class Ear:
     @property
     def topics(self) -> frozenset[Topic]:
         return self._topics
+
+    @property
+    def is_hearing(self) -> bool:
+        return self._hub.is_hearing
 
     def watch(self, topics: Iterable[Topic]) -> None:
         self._topics |= frozenset(topics)
@@ -50,6 +55,7 @@ class Hub:
     """All listeners of one store in this process."""
 
     def __init__(self) -> None:
+        self.is_hearing = True
         self._ears: tuple[Ear, ...] = ()
         self._lock = threading.Lock()
 
@@ -63,7 +69,7 @@ class Hub:
 
     @asynccontextmanager
     async def listen(self, hear: Hear) -> AsyncIterator[Ear]:
-        ear = Ear(hear, asyncio.get_running_loop())
+        ear = Ear(self, hear, asyncio.get_running_loop())
         with self._lock:
             self._ears += (ear,)
         try:
@@ -71,6 +77,16 @@ class Hub:
         finally:
             with self._lock:
                 self._ears = tuple(other for other in self._ears if other is not ear)
+
+    def go_deaf(self) -> None:
+        """No hints arrive. Everybody is told, once, so that those who sleep take to looking."""
+        if self.is_hearing:
+            self.is_hearing = False
+            self.tell(self.topics)
+
+    def hear_again(self) -> None:
+        """Hints arrive."""
+        self.is_hearing = True
 
     def tell(self, topics: Iterable[Topic]) -> None:
         """Tell every listener that watches one of the topics, or, of a public queue, any queue."""

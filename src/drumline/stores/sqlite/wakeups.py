@@ -154,11 +154,14 @@ class Watcher:
         """Look, and say whether there was a commit. Without a connection there was an error."""
         with self._gate:
             try:
-                return self._look()
+                found = self._look()
             except (StoreError, sqlite3.Error):
                 # Hints are only hints: whoever works with the store meets the error itself.
                 self._disconnect()
+                self._hub.go_deaf()
                 return False
+            self._hub.hear_again()
+            return found
 
     def _look(self) -> bool:
         if self._connection is None:
