@@ -10,6 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
+from drumline.engine.childrun import open_children
+from drumline.engine.options import WorkerOptions
 from drumline.engine.run import Runner
 from drumline.model.claim import ClaimRef
 from drumline.model.job import Progress
@@ -241,7 +243,7 @@ async def test_middleware_has_the_value_and_the_error_of_a_task_in_a_child(kit, 
         seen.append((context.task, value))
         return 20 if value == 2 else value
 
-    worker = kit.worker(children=1)
+    options = WorkerOptions(name="me", children=1)
     runner = Runner(
         kit.registry,
         kit.executions,
@@ -253,7 +255,7 @@ async def test_middleware_has_the_value_and_the_error_of_a_task_in_a_child(kit, 
         close=lambda _, ending: endings.append(ending),
         on_words=lambda _: None,
         around=[watch],
-        children=worker._open_children(),  # noqa: SLF001
+        children=open_children(kit.registry.values(), options),
     )
     calls: list[tuple[str, dict[str, Any]]] = [("count", {"n": 1}), ("count", {"n": 2}), ("odd", {})]
     for task, arguments in [*calls, ("fail", {"how": "plain"}), ("die", {"how": "3"})]:

@@ -384,3 +384,21 @@ async def test_an_abandoned_claim_is_not_kept_alive_once_the_worker_has_gone(kit
         worker.stop()
         await end_of(run)
     assert "drumline-heart" not in {thread.name for thread in threading.enumerate()}
+
+
+async def test_what_a_claim_took_whose_reply_was_lost_is_given_back_at_once(kit, work):
+    job_id = kit.enqueue(kit.task(work.on_loop))
+    kit.wire.lose_reply("claim", times=1000)
+    async with kit.working():
+        await eventually(lambda: kit.state(job_id) == "running")
+    assert (kit.state(job_id), kit.job(job_id).attempt, kit.ends(job_id)) == ("ready", 0, ["released"])
+
+
+async def test_a_store_that_cannot_be_asked_about_lost_replies_does_not_hold_up_the_stop(kit, work, caplog):
+    job_id = kit.enqueue(kit.task(work.on_loop))
+    kit.wire.lose_reply("claim", times=1000)
+    async with kit.working():
+        await eventually(lambda: kit.state(job_id) == "running")
+        kit.wire.fail("beat")
+    assert kit.state(job_id) == "running"
+    assert "could not ask for claims whose reply was lost" in caplog.text

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import msgspec
 
 from drumline.engine.border import Answer, unpack
 from drumline.engine.execution import Execution
+from drumline.engine.options import WorkerOptions
 from drumline.model.job import Failure
 from drumline.model.result import decode_result, encode_result
+from drumline.policy.options import Executor
+from drumline.policy.task import TaskDefinition
 from drumline.policy.verdict import Misfit, Raised, Returned
 
-__all__ = ["ChildRun", "Children", "Died", "EndedInChild"]
+__all__ = ["ChildRun", "Children", "Died", "EndedInChild", "open_children"]
 
 
 class Died(msgspec.Struct, frozen=True):
@@ -57,6 +60,18 @@ class Children(Protocol):
 
     def shut(self) -> None:
         """Kill every child that is left, at once."""
+
+
+def open_children(definitions: Iterable[TaskDefinition], options: WorkerOptions) -> Children | None:
+    """Child processes for those of the tasks that ask for one; None if none does, or there are to be none."""
+    asking = {d.name: d for d in definitions if d.executor is Executor.PROCESS}
+    if not asking or options.children == 0:
+        return None
+    # It takes a while to import, which only a worker with such tasks need spend.
+    from drumline.engine.processes import ProcessPool, count_cores
+
+    size = options.children or count_cores()
+    return ProcessPool(asking.values(), size=size, jobs_per_child=options.jobs_per_child)
 
 
 class EndedInChild(Exception):

@@ -24,8 +24,9 @@ import msgspec
 
 from drumline.clock import Clock, SystemClock, fresh_id
 from drumline.engine.beat import Heart
-from drumline.engine.childrun import Children
+from drumline.engine.childrun import open_children
 from drumline.engine.deadlines import Deadlines
+from drumline.engine.doubt import find_in_doubt
 from drumline.engine.draining import has_work
 from drumline.engine.execution import Execution, Executions, Reason
 from drumline.engine.fetch import Fetcher
@@ -57,6 +58,8 @@ logger = logging.getLogger("drumline.engine")
 CLEAN_UP = 5.0
 LAST_WRITES = 10.0
 LOOK_WHEN_DRAINING = 0.05
+# What the last beats promise of the next one, which there will not be.
+LAST_BEAT = timedelta(seconds=10)
 
 
 class Worker:
@@ -116,23 +119,15 @@ class Worker:
             on_words=self.recorder.listen,
             around=self._around,
             on_free=self._on_written,
-            children=self._open_children(),
+            children=open_children(self._registry.values(), options),
         )
-        queues = options.queues or (ANY_QUEUE,)
-        self.hints = Hints(
-            self._store,
-            replica=self.id,
-            queues=queues,
-            usual_poll=options.poll_interval.total_seconds(),
-            on_work=self._on_work,
-            on_cancel=self._on_cancel,
-        )
+        self.hints = self._open_ear()
         self.fetcher = Fetcher(
             self._store,
             self.runner,
             self.recorder,
             replica=self.id,
-            queues=queues,
+            queues=options.queues or (ANY_QUEUE,),
             tasks=self._tasks_by_executor(),
             most_unwritten=max(2 * options.concurrency, 100),
             poll=self.hints.poll_interval,
@@ -140,6 +135,16 @@ class Worker:
         )
         self._make_watchers()
         self._make_loops()
+
+    def _open_ear(self) -> Hints:
+        return Hints(
+            self._store,
+            replica=self.id,
+            queues=self._options.queues or (ANY_QUEUE,),
+            usual_poll=self._options.poll_interval.total_seconds(),
+            on_work=self._on_work,
+            on_cancel=self._on_cancel,
+        )
 
     def _make_watchers(self) -> None:
         """Those who look after claims: this replica's own, and those of the fleet."""
@@ -170,16 +175,6 @@ class Worker:
         self._deadlines = self._loop("deadlines", self.deadlines.step)
         self._cleaning = self._loop("janitor", self.janitor.step)
         self._draining = self._loop("drain", self._drain)
-
-    def _open_children(self) -> Children | None:
-        definitions = {d.name: d for d in self._registry.values() if d.executor is Executor.PROCESS}
-        if not definitions or self._options.children == 0:
-            return None
-        # It takes a while to import, which only a worker with such tasks need spend.
-        from drumline.engine.processes import ProcessPool, count_cores
-
-        size = self._options.children or count_cores()
-        return ProcessPool(definitions.values(), size=size, jobs_per_child=self._options.jobs_per_child)
 
     @property
     def is_healthy(self) -> bool:
@@ -285,9 +280,16 @@ class Worker:
             execution.interrupt(Reason.STOP)
         await self._until_interrupted_ended(CLEAN_UP)
         self.runner.release()
+        await self._give_back_in_doubt()
         # Words need no waiting for: those of jobs that have ended are written before their outcomes.
         await self._until(lambda: not self.recorder.backlog, LAST_WRITES)
         await self.runner.close()
+
+    async def _give_back_in_doubt(self) -> None:
+        """Let others have what a claim may have taken whose reply was lost, before its lease is over."""
+        if self.fetcher.claiming:
+            for claim in await find_in_doubt(self._store, self._describe(LAST_BEAT), self.executions, CLEAN_UP):
+                self.recorder.give_back(claim)
 
     async def _until(self, holds: Callable[[], bool], timeout: float) -> None:
         """Wait until the condition holds, or the time is over."""
@@ -311,7 +313,7 @@ class Worker:
         self._state = ReplicaState.GONE
         try:
             async with asyncio.timeout(CLEAN_UP):
-                await self._store.beat(self._describe(timedelta(seconds=10)), [])
+                await self._store.beat(self._describe(LAST_BEAT), [])
         except Exception as error:  # noqa: BLE001 - the fleet will find out by itself, a little later
             logger.warning("could not deregister: %r", error)
         self._events.emit(ReplicaStopped(self.id))
@@ -321,7 +323,6 @@ class Worker:
         self._fetching.wake()
 
     def _on_cancel(self) -> None:
-        # The answer says which.
         self.heart.beat_now()
 
     def _on_start(self, execution: Execution) -> None:
