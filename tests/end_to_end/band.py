@@ -72,3 +72,13 @@ async def poison(ctx: Context) -> None:
     """Kill the worker that runs this."""
     note("poison", ctx.attempt)
     os._exit(1)
+
+
+@drum.task(max_attempts=2, backoff="1ms", tags=["bill"])
+async def charge(ctx: Context, order: int, gate: str) -> int:
+    """Fails until the gate is there."""
+    note("charge", order, ctx.attempt)
+    ctx.log("charging", order=order)
+    if not Path(gate).exists():
+        raise ConnectionError("the provider is away")
+    return order

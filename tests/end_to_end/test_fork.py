@@ -1,7 +1,9 @@
-"""A program that forks after it has used its store, as web servers do: parent and children go on by themselves."""
+"""A program that forks after it has imported its tasks, or used them, as web servers do: all go on by themselves."""
 
 import subprocess
 import sys
+
+import pytest
 
 PROGRAM = """
 import asyncio, os, sys
@@ -13,7 +15,9 @@ drum = Drumline("sqlite:///jobs.db")
 async def ring(n: int) -> int:
     return n
 
-ring.enqueue_sync(0)
+used = sys.argv[1] == "used"
+if used:
+    ring.enqueue_sync(0)
 children = []
 for number in range(1, 4):
     pid = os.fork()
@@ -26,16 +30,17 @@ for number in range(1, 4):
 for _ in range(20):
     ring.enqueue_sync(9)
 assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
-assert drum.sync.counts().ready == 81, drum.sync.counts().total
+assert drum.sync.counts().ready == 80 + used, drum.sync.counts().total
 asyncio.run(drum.run(drain=True))
 results = [job.result for job in drum.sync.jobs.find(state="done")]
-assert sorted(results) == sorted([0] + [1] * 20 + [2] * 20 + [3] * 20 + [9] * 20), results
+assert sorted(results) == sorted([0] * used + [1] * 20 + [2] * 20 + [3] * 20 + [9] * 20), results
 print("all is well")
 """
 
 
-def test_parent_and_children_enqueue_after_a_fork(tmp_path):
+@pytest.mark.parametrize("before", ["imported", "used"])
+def test_parent_and_children_enqueue_after_a_fork(tmp_path, before):
     # Newer Pythons warn of any fork with threads about; that it goes well all the same is what this shows.
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM]
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, before]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
     assert (done.returncode, done.stdout) == (0, "all is well\n"), done.stderr
