@@ -23,11 +23,13 @@ if TYPE_CHECKING:
         StoreError,
         StoreUnreachable,
         StoreUnusable,
+        UnknownSchedule,
         UnknownTask,
     )
     from drumline.model.context import Context, current
     from drumline.model.job import Job, JobState
     from drumline.model.options import Backoff, Retention
+    from drumline.model.schedule import Rule, Schedule
     from drumline.task import Call, Task
 
 __all__ = [
@@ -49,12 +51,15 @@ __all__ = [
     "KeyTaken",
     "Retention",
     "Retry",
+    "Rule",
+    "Schedule",
     "SchemaMismatch",
     "Snooze",
     "StoreError",
     "StoreUnreachable",
     "StoreUnusable",
     "Task",
+    "UnknownSchedule",
     "UnknownTask",
     "current",
 ]
@@ -67,6 +72,7 @@ _PLACES = {
     **dict.fromkeys(("Context", "current"), "drumline.model.context"),
     **dict.fromkeys(("Job", "JobState"), "drumline.model.job"),
     **dict.fromkeys(("Backoff", "Retention"), "drumline.model.options"),
+    **dict.fromkeys(("Rule", "Schedule"), "drumline.model.schedule"),
 }
 
 

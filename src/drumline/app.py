@@ -9,13 +9,14 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from difflib import get_close_matches
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 import msgspec
 
 from drumline.blocking import Blocking, BlockingLoop
 from drumline.client import Client, JobHandle, Jobs, Queues
 from drumline.clock import Clock, SystemClock
+from drumline.engine.board import Board
 from drumline.engine.finding import check_can_be_found
 from drumline.engine.lifespan import Lifespan
 from drumline.engine.preparing import refuse_while_preparing
@@ -29,11 +30,15 @@ from drumline.model.options import check_count, check_name
 from drumline.model.query import Counts
 from drumline.model.replica import Replica, Role
 from drumline.model.result import decode_result
+from drumline.model.schedule import Coordination, Schedule
 from drumline.policy.options import Executor, TaskOptions
+from drumline.policy.rule import has_idle_zone
+from drumline.policy.schedule import DeclaredOptions, ScheduleOptions, define_schedule, split_options
 from drumline.policy.task import TaskDefinition, define, define_elsewhere
+from drumline.schedules import Schedules
 from drumline.stores.base import Store
 from drumline.stores.open import open_store
-from drumline.task import Call, Task, TaskDecorator
+from drumline.task import Call, ScheduleDecorator, Task, TaskDecorator
 
 if TYPE_CHECKING:
     from drumline.config import Configuration, Settings
@@ -80,6 +85,9 @@ class Drumline:
         self._around_run: tuple[AroundRun, ...] = ()
         # Those that `run` has started in this process.
         self._workers: tuple[Worker, ...] = ()
+        self._schedules: dict[str, Schedule] = {}
+        self._schedule_tasks: dict[str, TaskDefinition] = {}
+        self._board = Board(self._clock, self._schedules)
         self._client = Client(self.store, clock=self._clock, decode_result=self._decode_result)
         self._blocking_loop = BlockingLoop()
 
@@ -140,6 +148,63 @@ class Drumline:
             raise UnknownTask(f"task {name!r} is not registered; {hint}")
         return Task(self, self._registry[name])
 
+    # Schedules.
+
+    def schedule(self, **options: Unpack[DeclaredOptions]) -> ScheduleDecorator:
+        """Run a task at every instant of a rule: `@drum.schedule(every="10s")`, or cron=, timezone=, misfire=, …
+
+        On a function it makes a task of it as well; on a task it adds a schedule to it.
+        """
+
+        def declare(declared: Any) -> Any:
+            if isinstance(declared, Task):
+                self._declare_schedule(declared.definition, cast("ScheduleOptions", options))
+                return declared
+            of_task, of_schedule = split_options(options)
+            task = self._declare(declared, dict(of_task))
+            self._declare_schedule(task.definition, of_schedule)
+            return task
+
+        return declare
+
+    @property
+    def schedules(self) -> Schedules:
+        """The fleet's schedules as this process last saw them, and the verbs on them."""
+        self._import()
+        return Schedules(self._client, self._board, find_task=self._take_task, adapt=self._adapt)
+
+    def _declare_schedule(self, task: TaskDefinition, options: ScheduleOptions) -> None:
+        schedule = self._adapt(define_schedule(task, **options))
+        standing = self._schedule_tasks.get(schedule.name)
+        # The same function made anew is a module that was loaded again.
+        if standing is not None and (standing.function is task.function or not standing.is_same(task)):
+            places = f"{standing.place} and {task.place}"
+            expected = f"unique, but two schedules have it, at {places}: give one of them name="
+            raise BadOption("name", expected, schedule.name, f"schedule {schedule.name}")
+        if has_idle_zone(schedule.rule):
+            logger.warning("schedule %s: timezone has no effect on every=, which counts real time", schedule.name)
+        self._schedule_tasks[schedule.name] = task
+        self._schedules[schedule.name] = schedule
+
+    def _adapt(self, schedule: Schedule) -> Schedule:
+        """The schedule as the settings want it."""
+        settings = self.settings.scheduler
+        if settings.backend == "in_process":
+            return msgspec.structs.replace(schedule, coordination=Coordination.PER_REPLICA)
+        limit = settings.lease_ttl_secs
+        if limit is None or schedule.options.timeout is not None or schedule.coordination is not Coordination.FLEET:
+            return schedule
+        options = msgspec.structs.replace(schedule.options, timeout=limit)
+        return msgspec.structs.replace(schedule, options=options)
+
+    def _take_task(self, given: Any) -> TaskDefinition:
+        if isinstance(given, Task):
+            return given.definition
+        if isinstance(given, str):
+            return self.find_task(given).definition
+        expected = "a task, its registered name, or a Schedule value (make a task of a function with @drum.task)"
+        raise BadOption("task", expected, given, "register")
+
     # Jobs.
 
     async def enqueue(self, task: str, /, *args: Any, **kwargs: Any) -> JobHandle[Any]:
@@ -178,7 +243,7 @@ class Drumline:
     @property
     def sync(self) -> Blocking:
         """All verbs, blocking."""
-        return Blocking(self._client, self._blocking_loop)
+        return Blocking(self._client, self.schedules, self._blocking_loop)
 
     async def counts(self) -> Counts:
         """How many jobs are in each state: in all, by queue, by task."""
@@ -257,6 +322,7 @@ class Drumline:
             clock=self._clock,
             events=self.events,
             around=self._around_run,
+            board=self._board,
         )
 
     def _worker_options(
@@ -330,14 +396,15 @@ class Drumline:
         """Let another store, clock and client take the place of this program's own for a while: for its tests."""
         if self._stand_in is not None:
             raise DrumlineError("a harness or eager block of this Drumline is open already: they cannot be nested")
-        own = self._store, self._ready_in, self._clock, self._client
+        own = self._store, self._ready_in, self._clock, self._client, self._board
         self._store, self._ready_in, self._clock, self._stand_in = None, None, clock, store
+        self._board = Board(clock, self._schedules)
         self._client = client(self.store, clock=clock, decode_result=self._decode_result)
         try:
             yield self._client
         finally:
             self._stand_in = None
-            self._store, self._ready_in, self._clock, self._client = own
+            self._store, self._ready_in, self._clock, self._client, self._board = own
 
     async def close(self) -> None:
         """Give back what the store holds; used again, it opens again."""

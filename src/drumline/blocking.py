@@ -13,11 +13,13 @@ from drumline.model.instant import Duration
 from drumline.model.job import LogLine
 from drumline.model.query import Answer, By, Counts
 from drumline.model.replica import Replica
+from drumline.model.schedule import Tick
 
 if TYPE_CHECKING:
     from drumline.client import Client, JobHandle
+    from drumline.schedules import Schedules, ScheduleView
 
-__all__ = ["Blocking", "BlockingJobs", "BlockingLoop", "BlockingQueues"]
+__all__ = ["Blocking", "BlockingJobs", "BlockingLoop", "BlockingQueues", "BlockingSchedules"]
 
 T = TypeVar("T")
 
@@ -121,10 +123,43 @@ class BlockingQueues:
         return self._loop.run(self._queues.paused())
 
 
+class BlockingSchedules:
+    """`drum.sync.schedules`."""
+
+    def __init__(self, schedules: Schedules, loop: BlockingLoop) -> None:
+        self._schedules = schedules
+        self._loop = loop
+
+    def refresh(self) -> Schedules:
+        return self._loop.run(self._schedules.refresh())
+
+    def register(self, task: Any, /, **options: Any) -> ScheduleView:
+        return self._loop.run(self._schedules.register(task, **options))
+
+    def unregister(self, name: str, reason: str = "") -> None:
+        self._loop.run(self._schedules.unregister(name, reason))
+
+    def pause(self, name: str, reason: str = "") -> bool:
+        return self._loop.run(self._schedules.pause(name, reason))
+
+    def resume(self, name: str, reason: str = "") -> bool:
+        return self._loop.run(self._schedules.resume(name, reason))
+
+    def trigger(self, name: str) -> JobHandle[Any]:
+        return self._loop.run(self._schedules.trigger(name))
+
+    def backfill(self, name: str, start: datetime | str, end: datetime | str) -> list[JobHandle[Any]]:
+        return self._loop.run(self._schedules.backfill(name, start, end))
+
+    def ticks(self, name: str | None = None, *, limit: int | None = None) -> Iterator[Tick]:
+        return self._loop.iterate(self._schedules.ticks(name, limit=limit))
+
+
 class Blocking:
     """The verbs of a client, blocking."""
 
-    def __init__(self, client: Client, loop: BlockingLoop) -> None:
+    def __init__(self, client: Client, schedules: Schedules, loop: BlockingLoop) -> None:
+        self.schedules = BlockingSchedules(schedules, loop)
         self.jobs = BlockingJobs(client, loop)
         self.queues = BlockingQueues(client, loop)
         self._client = client

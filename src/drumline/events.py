@@ -19,6 +19,8 @@ __all__ = [
     "ReplicaStarted",
     "ReplicaStopped",
     "StaleWrite",
+    "TickFired",
+    "TickSkipped",
 ]
 
 logger = logging.getLogger("drumline")
@@ -96,6 +98,26 @@ class ReplicaStopped(Event, frozen=True):
     """This process left the fleet."""
 
     replica: str
+
+
+class TickFired(Event, frozen=True):
+    """This replica recorded a tick, and its job."""
+
+    schedule: str
+    instant: datetime
+    job_id: str
+    late: timedelta
+
+
+class TickSkipped(Event, frozen=True):
+    """This replica recorded that a tick, or `count` of them from it on, makes no job."""
+
+    schedule: str
+    instant: datetime
+    # missed or overlap.
+    decision: str
+    reason: str
+    count: int
 
 
 class Events:

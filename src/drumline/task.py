@@ -15,7 +15,7 @@ from drumline.model.job import NewJob
 from drumline.policy.call import NO_CHOICE, CallOptions, UsingOptions, choose, make_encoded_job, make_job
 from drumline.policy.task import TaskDefinition
 
-__all__ = ["Call", "Enqueuer", "Task", "TaskDecorator"]
+__all__ = ["Call", "Enqueuer", "ScheduleDecorator", "Task", "TaskDecorator"]
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -97,6 +97,24 @@ class Task(Generic[P, C, R]):
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """The same for code that is not async."""
         return self._enqueuer.enqueue_many_sync([self.call(*args, **kwargs)])[0]
+
+
+class ScheduleDecorator(Protocol):
+    """What `@drum.schedule(…)` gives: it adds a schedule to a task, and first turns a function into one."""
+
+    # A task can be called like the function it was made of, so the first that fits has to be taken.
+    @overload
+    def __call__(self, function: Task[P, C, R], /) -> Task[P, C, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> Task[P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, Coroutine[Any, Any, R], R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
 
 
 class TaskDecorator(Protocol):

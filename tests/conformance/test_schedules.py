@@ -46,7 +46,7 @@ def test_a_schedule_is_held_as_it_was_declared(rig):
     assert rig.declare(schedule) == [True]
     status = rig.schedule("nightly")
     assert status.schedule == schedule
-    assert (status.declared_at, status.last_tick) == (rig.now(), rig.now())
+    assert (status.declared_at, status.begun_at, status.last_tick) == (rig.now(), rig.now(), rig.now())
     assert (status.last_fired_at, status.leader, status.paused_at) == (None, None, None)
     assert (status.running, status.total_runs, status.total_failures) == (0, 0, 0)
 
@@ -69,7 +69,7 @@ def test_a_changed_rule_starts_from_now_and_a_row_tells_of_it(rig):
     before = len(decisions(rig))
     rig.advance(3600)
     assert rig.declare(new_schedule(rule=EVERY_HOUR)) == [True]
-    assert rig.schedule().last_tick == rig.now()
+    assert (rig.schedule().begun_at, rig.schedule().last_tick) == (rig.now(), rig.now())
     assert len(decisions(rig)) == before + 1
     row = rig.ticks("tock")[0]
     assert (row.decision, row.recorded_at, row.job_id) == (Decision.CHANGED, rig.now(), None)
@@ -123,7 +123,7 @@ def test_a_schedule_whose_orphaning_was_recorded_starts_from_now(rig):
     rig.advance(3600)
     rig.declare(new_schedule())
     status = rig.schedule()
-    assert (status.last_tick, status.orphaned_at) == (rig.now(), None)
+    assert (status.begun_at, status.last_tick, status.orphaned_at) == (rig.now(), rig.now(), None)
     assert decisions(rig)[:2] == [Decision.CHANGED, Decision.ORPHANED]
 
 

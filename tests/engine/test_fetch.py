@@ -58,7 +58,7 @@ class Bench:
             self.runner,
             self.recorder,
             replica=ME,
-            queues=self.queues,
+            queues=lambda: self.queues,
             tasks=tasks,
             most_unwritten=self.most_unwritten,
             poll=lambda: POLL,

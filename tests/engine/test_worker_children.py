@@ -178,7 +178,7 @@ async def test_a_child_whose_claim_was_lost_is_ended(kit, scene):
         ref = ClaimRef(job_id, execution.claim.fence)
         now = kit.clock.now()
         beat = Beat(now=now, lost=[ref], cancelling=[], unknown=[], epoch=1, next_lease_end=None, version=0)
-        worker._on_beat(beat)  # noqa: SLF001
+        worker._on_beat(beat, kit.clock.monotonic())  # noqa: SLF001
         await scene.until(lambda: not len(worker.executions))
         assert not psutil.pid_exists(scene.pids("wait")[0])
 

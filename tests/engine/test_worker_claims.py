@@ -188,12 +188,12 @@ async def test_an_unknown_claim_is_given_back_only_when_it_is_unknown_twice(kit,
     kit.task(work.on_loop)
     worker = kit.worker()
     claim = kit.claim_one("on_loop", replica=worker.id)
-    worker._on_beat(answer(kit, unknown=[claim]))  # noqa: SLF001
+    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
-    worker._on_beat(answer(kit, unknown=[]))  # noqa: SLF001
-    worker._on_beat(answer(kit, unknown=[claim]))  # noqa: SLF001
+    worker._on_beat(answer(kit, unknown=[]), kit.clock.monotonic())  # noqa: SLF001
+    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
-    worker._on_beat(answer(kit, unknown=[claim]))  # noqa: SLF001
+    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     await worker.recorder.step()
     assert (kit.state(claim.id), kit.job(claim.id).attempt, kit.ends(claim.id)) == ("ready", 0, ["released"])
 
@@ -204,7 +204,7 @@ async def test_an_unknown_claim_is_not_given_back_while_a_claim_is_under_way(kit
     claim = kit.claim_one("on_loop", replica=worker.id)
     worker.fetcher.claiming = True
     for _ in range(3):
-        worker._on_beat(answer(kit, unknown=[claim]))  # noqa: SLF001
+        worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
 
 
@@ -212,9 +212,9 @@ async def test_a_claim_that_came_to_run_meanwhile_is_not_unknown(kit, work):
     kit.task(work.on_loop)
     worker = kit.worker()
     claim = kit.claim_one("on_loop", replica=worker.id)
-    worker._on_beat(answer(kit, unknown=[claim]))  # noqa: SLF001
+    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     worker.runner.start(claim, kit.clock.monotonic())
-    worker._on_beat(answer(kit, unknown=[claim]))  # noqa: SLF001
+    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
     (execution,) = worker.executions
     await eventually(work.begun.is_set)

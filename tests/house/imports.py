@@ -12,7 +12,7 @@ PACKAGE = "drumline"
 # The package itself, where the public names are, stands after everything that it may show.
 LAYERS = (
     *("errors", "clock", "events", "model", "policy", "middleware", "stores", "engine"),
-    *("client", "blocking", "task", "config", "app", "testing", PACKAGE, "web", "demo", "cli", "__main__"),
+    *("client", "schedules", "blocking", "task", "config", "app", "testing", PACKAGE, "web", "demo", "cli", "__main__"),
 )
 CONCRETE_STORES = ("sqlite", "postgres", "redis")
 STORE_LAYERS = {

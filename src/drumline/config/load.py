@@ -68,7 +68,8 @@ def load_settings(
         sources[file.name] = InitSettingsSource(Settings, _read_file(file))
     found = {origin: _flatten(source(), origin) for origin, source in sources.items()}
     origins = _find_origins(found, variables)
-    return Configuration(_build(tuple(sources.values()), found, origins), origins, _notes(found))
+    settings = _build(tuple(sources.values()), found, origins)
+    return Configuration(settings, origins, (*_notes(found), *_notes_of_scheduler(settings)))
 
 
 def _known_keys() -> list[str]:
@@ -209,6 +210,15 @@ def _notes(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
         return ()
     variable = _variable_of("store.url")
     return (f"the store named in code is used, {mask_url(in_code)}, not that of {variable}, {mask_url(outside)}",)
+
+
+def _notes_of_scheduler(settings: Settings) -> tuple[str, ...]:
+    """One store holds jobs and schedules, so that a tick and its job are one step."""
+    wanted, url = settings.scheduler.backend, settings.store.url
+    kind = {"local": "sqlite", "postgres": "postgresql"}.get(wanted, wanted)
+    if wanted in ("store", "in_process") or url.startswith(kind):
+        return ()
+    return (f"scheduler.backend is {wanted}, but the schedules are held by the store of the jobs, {mask_url(url)}",)
 
 
 def _show(key: str, settings: Settings) -> str:

@@ -163,6 +163,10 @@ class SchedulerSettings(Section):
     """How a replica takes part in firing schedules."""
 
     replica_id: Annotated[str, Field(min_length=1)] | None = None
+    # The store of the jobs holds the schedules too, whatever is named; in_process: each replica fires all for itself.
+    backend: Literal["store", "in_process", "local", "sqlite", "postgres", "redis", "memory"] = "store"
+    # The time limit of jobs of fleet schedules that set none.
+    lease_ttl_secs: Annotated[timedelta | None, BeforeValidator(_read_optional_span)] = None
 
 
 class LogSettings(Section):

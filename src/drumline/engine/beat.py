@@ -27,7 +27,7 @@ PATIENCE = 5.0
 
 
 class Heart:
-    """Beats every third of the shortest lease it knows of, and tells the event loop what it learnt."""
+    """Beats every third of the shortest lease it knows of, and tells the event loop what it learnt, and when."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Heart:
         describe: Callable[[timedelta], ReplicaInfo],
         leases: Iterable[timedelta],
         clock: Clock,
-        on_answer: Callable[[Beat], None],
+        on_answer: Callable[[Beat, float], None],
     ) -> None:
         self._store = store
         self._executions = executions
@@ -91,7 +91,7 @@ class Heart:
         if now > self._due + LATE:
             self._first = now
         self._due = now + interval
-        self._loop.call_soon_threadsafe(self._on_answer, answer)
+        self._loop.call_soon_threadsafe(self._on_answer, answer, now)
         return interval
 
     def _run(self) -> None:

@@ -25,7 +25,7 @@ class Fetcher:
         recorder: Recorder,
         *,
         replica: str,
-        queues: Sequence[str],
+        queues: Callable[[], Sequence[str]],
         tasks: dict[Executor, list[str]],
         most_unwritten: int,
         poll: Callable[[], float],
@@ -37,7 +37,7 @@ class Fetcher:
         self._runner = runner
         self._recorder = recorder
         self._replica = replica
-        self._queues = tuple(queues)
+        self._queues = queues
         self._tasks = tasks
         self._most_unwritten = most_unwritten
         self._poll = poll
@@ -74,7 +74,7 @@ class Fetcher:
         # The same token until an answer came: a call that was executed, but whose reply was lost, answers again.
         token = self._tokens.setdefault(executor, fresh_id())
         self.claiming = True
-        shares = [Share(queue, room) for queue in self._queues]
+        shares = [Share(queue, room) for queue in self._queues()]
         try:
             claimed = await self._store.claim(self._replica, shares, room, self._tasks[executor], token)
         except BaseException:

@@ -24,6 +24,7 @@ class Hints:
         queues: Sequence[str],
         usual_poll: float,
         on_work: Callable[[], None],
+        on_change: Callable[[], None],
         on_cancel: Callable[[], None],
     ) -> None:
         self._store = store
@@ -31,6 +32,7 @@ class Hints:
         self._topics = [topic.CHANGES, self._cancel, *(topic.queue(queue) for queue in queues)]
         self._usual_poll = usual_poll
         self._on_work = on_work
+        self._on_change = on_change
         self._on_cancel = on_cancel
         self._listener: Listener | None = None
 
@@ -49,5 +51,8 @@ class Hints:
     def _hear(self, heard: Topic) -> None:
         if heard == self._cancel:
             self._on_cancel()
-        else:
-            self._on_work()
+            return
+        if heard == topic.CHANGES:
+            self._on_change()
+        # A change may be the end of a pause.
+        self._on_work()

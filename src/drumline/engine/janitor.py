@@ -8,6 +8,7 @@ from datetime import datetime
 from drumline.clock import Clock
 from drumline.engine.closing import job_closed
 from drumline.engine.execution import Executions
+from drumline.engine.private import cancel_left_behind
 from drumline.events import Events
 from drumline.model.claim import Claim
 from drumline.model.query import Keep
@@ -24,7 +25,7 @@ SOON = 0.1
 
 
 class Janitor:
-    """Rescues what dead workers held, and purges."""
+    """Rescues what dead workers held, cancels what they kept for themselves, and purges."""
 
     def __init__(
         self,
@@ -61,7 +62,10 @@ class Janitor:
         if now >= self._look_at:
             await self._look(now)
         if now >= self._purge_at:
-            self._purge_at = now if await self._store.purge(self._keep, PURGE_SLICE) else now + PURGE_EVERY
+            has_more = await self._store.purge(self._keep, PURGE_SLICE)
+            if not has_more:
+                await cancel_left_behind(self._store, by=self._by)
+            self._purge_at = now if has_more else now + PURGE_EVERY
         return max(min(self._look_at, self._purge_at) - now, 0)
 
     async def _look(self, now: float) -> None:

@@ -6,8 +6,11 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from drumline.clock import Clock
 from drumline.engine.childrun import Children, ChildRun, EndedInChild
@@ -26,6 +29,7 @@ from drumline.model.result import encode_result
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
 from drumline.policy.verdict import Cancelled, Ending, Misfit, Returned, Stopped, TimedOut
+from drumline.policy.zone import zone
 
 __all__ = ["Runner"]
 
@@ -48,6 +52,7 @@ class Runner:
         around: Sequence[AroundRun] = (),
         on_free: Callable[[], None] = lambda: None,
         children: Children | None = None,
+        zone_of: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         """Without `children`, tasks that ask for a child process run in threads of this one."""
         self.state: Any = None
@@ -64,6 +69,8 @@ class Runner:
         self._around = around
         self._on_free = on_free
         self._children = children
+        # The time zone of a schedule, if it is known here.
+        self._zone_of = zone_of
         self._running: set[Execution] = set()
         # Recorded as timed out, but not ended: each still has its slot.
         self._stuck: set[Execution] = set()
@@ -95,11 +102,18 @@ class Runner:
 
     def start(self, claim: Claim, received: float) -> None:
         """Call the claim's task. `received` is the monotonic time at which the claim came."""
+        if claim.tick is not None and claim.schedule is not None:
+            claim = self._localise(claim, claim.schedule, claim.tick)
         execution = Execution(claim, self._registry[claim.task], self._clock, received, self._on_words)
         self._executions.add(execution)
         self._running.add(execution)
         self._slots.take(execution.definition.executor)
         execution.task = asyncio.get_running_loop().create_task(self._run(execution))
+
+    def _localise(self, claim: Claim, schedule: str, tick: datetime) -> Claim:
+        """The claim with its tick in the schedule's own zone."""
+        name = self._zone_of(schedule)
+        return claim if name is None else msgspec.structs.replace(claim, tick=tick.astimezone(zone(name)))
 
     def release(self) -> None:
         """Give every job that still runs back; coroutines have had their chance, threads are left to themselves."""

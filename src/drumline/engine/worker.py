@@ -24,6 +24,7 @@ import msgspec
 
 from drumline.clock import Clock, SystemClock, fresh_id
 from drumline.engine.beat import Heart
+from drumline.engine.board import Board
 from drumline.engine.childrun import open_children
 from drumline.engine.deadlines import Deadlines
 from drumline.engine.doubt import find_in_doubt
@@ -34,17 +35,20 @@ from drumline.engine.hints import Hints
 from drumline.engine.janitor import Janitor
 from drumline.engine.lifespan import Lifespan
 from drumline.engine.options import WorkerOptions
+from drumline.engine.private import cancel_waiting
 from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
 from drumline.engine.service import Loop
 from drumline.engine.signals import Signals
 from drumline.engine.slots import Limits
+from drumline.engine.ticker import Ticker
 from drumline.events import Events, ReplicaStarted, ReplicaStopped
 from drumline.middleware import AroundRun
 from drumline.model.claim import ANY_QUEUE, ClaimRef
 from drumline.model.options import check_count
 from drumline.model.query import Keep
-from drumline.model.replica import Beat, ReplicaInfo, ReplicaState
+from drumline.model.replica import Beat, ReplicaInfo, ReplicaState, Role
+from drumline.policy.firing import private_queue
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
 from drumline.policy.verdict import Ending
@@ -76,6 +80,7 @@ class Worker:
         events: Events | None = None,
         keep: Keep | None = None,
         around: Sequence[AroundRun] = (),
+        board: Board | None = None,
     ) -> None:
         self.id = f"{options.name}:{fresh_id()[-8:]}"
         self._store = store
@@ -86,6 +91,7 @@ class Worker:
         self._events = events or Events()
         self._keep = keep or Keep()
         self._around = around
+        self.board = board or Board(self._clock)
         self._state = ReplicaState.RUNNING
         self._unknown: frozenset[ClaimRef] = frozenset()
         self._stopping = asyncio.Event()
@@ -120,6 +126,7 @@ class Worker:
             around=self._around,
             on_free=self._on_written,
             children=open_children(self._registry.values(), options),
+            zone_of=self._zone_of,
         )
         self.hints = self._open_ear()
         self.fetcher = Fetcher(
@@ -127,7 +134,7 @@ class Worker:
             self.runner,
             self.recorder,
             replica=self.id,
-            queues=options.queues or (ANY_QUEUE,),
+            queues=self.served,
             tasks=self._tasks_by_executor(),
             most_unwritten=max(2 * options.concurrency, 100),
             poll=self.hints.poll_interval,
@@ -140,11 +147,21 @@ class Worker:
         return Hints(
             self._store,
             replica=self.id,
-            queues=self._options.queues or (ANY_QUEUE,),
+            queues=(private_queue(self.id), *(self._options.queues or (ANY_QUEUE,))),
             usual_poll=self._options.poll_interval.total_seconds(),
             on_work=self._on_work,
+            on_change=self._on_change,
             on_cancel=self._on_cancel,
         )
+
+    def served(self) -> tuple[str, ...]:
+        """The queues to claim from, in their order; the private one only if it may have anything."""
+        queues = self._options.queues or (ANY_QUEUE,)
+        return (private_queue(self.id), *queues) if self.ticker.has_own else queues
+
+    def _zone_of(self, schedule: str) -> str | None:
+        found = self.board.find(schedule)
+        return None if found is None else found.rule.timezone
 
     def _make_watchers(self) -> None:
         """Those who look after claims: this replica's own, and those of the fleet."""
@@ -165,12 +182,22 @@ class Worker:
             events=self._events,
             keep=self._keep,
         )
+        self.ticker = Ticker(
+            self._store,
+            self.board,
+            replica=self.id,
+            role=self._options.role,
+            tasks=self._registry.keys(),
+            clock=self._clock,
+            events=self._events,
+        )
         self.deadlines = Deadlines(
             self.executions, self._clock, grace=self._options.timeout_grace, give_up=self.runner.give_up
         )
 
     def _make_loops(self) -> None:
         self._fetching = self._loop("fetch", self.fetcher.step)
+        self._ticking = self._loop("ticker", self.ticker.step)
         self._recording = self._loop("record", self.recorder.step)
         self._deadlines = self._loop("deadlines", self.deadlines.step)
         self._cleaning = self._loop("janitor", self.janitor.step)
@@ -234,16 +261,21 @@ class Worker:
         async with asyncio.TaskGroup() as group:
             if self._options.drain:
                 loops.append(self._draining)
-            fetching = group.create_task(self._fetching.run())
+            takers = [group.create_task(loop.run()) for loop in self._takers()]
             others = [group.create_task(loop.run()) for loop in loops]
             cancelled = await self._wait_for_stop()
-            self._fetching.stop()
-            await _until_ended([fetching])
+            for loop in self._takers():
+                loop.stop()
+            await _until_ended(takers)
             await self._wind_down()
             for loop in loops:
                 loop.stop()
             await _until_ended(others)
         return cancelled
+
+    def _takers(self) -> list[Loop]:
+        """The loops that take on or make new work, and so end first."""
+        return [self._ticking] if self._options.role is Role.SCHEDULER else [self._fetching, self._ticking]
 
     async def _wait_for_stop(self) -> bool:
         """Until somebody asks to stop; say whether we were cancelled."""
@@ -257,7 +289,7 @@ class Worker:
 
     async def _drain(self) -> float | None:
         """Ask to stop once nothing is left to do."""
-        if not self._is_idle or await has_work(self._store, self._registry, self._options.queues):
+        if not self._is_idle or await has_work(self._store, self._registry, self.served()):
             return LOOK_WHEN_DRAINING
         self._stopping.set()
         return None
@@ -314,6 +346,8 @@ class Worker:
         try:
             async with asyncio.timeout(CLEAN_UP):
                 await self._store.beat(self._describe(LAST_BEAT), [])
+                if self.ticker.has_own:
+                    await cancel_waiting(self._store, [private_queue(self.id)], by=self.id)
         except Exception as error:  # noqa: BLE001 - the fleet will find out by itself, a little later
             logger.warning("could not deregister: %r", error)
         self._events.emit(ReplicaStopped(self.id))
@@ -342,7 +376,13 @@ class Worker:
         self._fetching.wake()
         self._moved.set()
 
-    def _on_beat(self, beat: Beat) -> None:
+    def _on_change(self) -> None:
+        self.ticker.hear_change()
+        self._ticking.wake()
+
+    def _on_beat(self, beat: Beat, received: float) -> None:
+        self.ticker.hear(beat, received)
+        self._ticking.wake()
         # Once each: every beat says it again until the task has ended.
         for execution in self._running_of(beat.lost):
             if execution.held:
@@ -373,6 +413,7 @@ class Worker:
             state=self._state,
             queues=options.queues,
             tasks=tuple(sorted(self._registry)),
+            schedules=tuple(sorted(self.board.declared)),
             slots=self.limits.concurrency,
             host=socket.gethostname(),
             pid=os.getpid(),

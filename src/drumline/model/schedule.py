@@ -221,7 +221,9 @@ class ScheduleStatus(msgspec.Struct, frozen=True, kw_only=True):
     # Grows with every change, pause and resume of it, and never repeats.
     version: int
     declared_at: datetime
-    # Instants up to here are decided.
+    # Since when the present rule counts: it was declared, changed, resumed or adopted then.
+    begun_at: datetime
+    # Instants up to here are decided; of per_replica, by at least one replica.
     last_tick: datetime
     last_fired_at: datetime | None = None
     # The shown key of the newest fired tick, and who recorded it.

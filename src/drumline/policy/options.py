@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
 import msgspec
 
@@ -23,8 +23,11 @@ __all__ = [
     "list_names",
     "list_tags",
     "merge",
+    "pick",
     "refuse_unknown",
 ]
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 MOST_TAGS = 20
 LONGEST_TAG = 100
@@ -110,6 +113,14 @@ def list_exceptions(value: object, option: str) -> tuple[type[Exception], ...]:
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         raise BadOption(option, expected, value)
     return tuple(kinds)
+
+
+def pick(kind: type[Choice], value: object, option: str) -> Choice:
+    """The choice of that name."""
+    for choice in kind:
+        if choice == value:
+            return choice
+    raise BadOption(option, " or ".join(f'"{choice}"' for choice in kind), value)
 
 
 def check_text(value: object, option: str, longest: int) -> str:

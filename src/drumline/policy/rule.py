@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
@@ -23,11 +22,10 @@ from drumline.policy.cron import Cron, read_cron
 from drumline.policy.every import Every
 from drumline.policy.expression import read_expression
 from drumline.policy.note import note_change
+from drumline.policy.options import pick
 from drumline.policy.zone import LAST_YEAR, zone
 
 __all__ = ["Times", "check_rule", "describe", "has_idle_zone", "make_rule", "note", "shown_key", "times"]
-
-Choice = TypeVar("Choice", bound=StrEnum)
 
 # No rule yields an instant after this.
 _LAST = to_millis(datetime.fromisoformat(f"{LAST_YEAR}-12-31T00:00:00Z"))
@@ -116,8 +114,8 @@ def make_rule(
             start=None if start is None else _read_instant(start, "start"),
             end=None if end is None else _read_instant(end, "end"),
             jitter=_PLAIN.jitter if jitter is None else parse_duration(jitter, "jitter"),
-            dst_gap=_PLAIN.dst_gap if dst_gap is None else _choose(DstGap, dst_gap, "dst_gap"),
-            dst_fold=_PLAIN.dst_fold if dst_fold is None else _choose(DstFold, dst_fold, "dst_fold"),
+            dst_gap=_PLAIN.dst_gap if dst_gap is None else pick(DstGap, dst_gap, "dst_gap"),
+            dst_fold=_PLAIN.dst_fold if dst_fold is None else pick(DstFold, dst_fold, "dst_fold"),
         )
         _check_together(rule)
     except BadOption as error:
@@ -200,13 +198,6 @@ def _read_instant(value: object, option: str) -> datetime:
         raise
     except (OverflowError, ValueError):
         raise BadOption(option, "an instant that UTC has a year for", value) from None
-
-
-def _choose(kind: type[Choice], value: object, option: str) -> Choice:
-    for choice in kind:
-        if choice == value:
-            return choice
-    raise BadOption(option, " or ".join(f'"{choice}"' for choice in kind), value)
 
 
 def _check_together(rule: Rule) -> None:

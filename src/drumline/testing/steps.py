@@ -20,7 +20,7 @@ from drumline.clock import fresh_id
 from drumline.engine.execution import Execution, Reason
 from drumline.engine.lifespan import HeldLifespan, Lifespan
 from drumline.engine.worker import Worker
-from drumline.model.claim import ANY_QUEUE, ClaimRef, Share
+from drumline.model.claim import ClaimRef, Share
 from drumline.policy.options import Executor
 from drumline.testing.clock import HarnessClock
 from drumline.testing.store import HarnessStore
@@ -58,6 +58,7 @@ class Steps:
             state = await held.open()
             self._lifespan = held
         self._worker.runner.state = state
+        await self._tick()
 
     async def close(self) -> None:
         """Stop what runs still; threads are left to themselves."""
@@ -96,7 +97,7 @@ class Steps:
         self._set_aside = {ref for ref in self._set_aside if ref.id not in self._clock.parked}
         await self._settle()
         while (now := self._clock.now()) < target:
-            self._clock.advance(min(self._instants(now, target)) - now)
+            self._clock.advance(max(min(self._instants(now, target)) - now, MILLISECOND))
             await self._worker.deadlines.step()
             await self._settle()
 
@@ -105,6 +106,8 @@ class Steps:
         yield target
         if self._next_due is not None:
             yield self._next_due
+        if self._worker.ticker.next_at is not None:
+            yield self._worker.ticker.next_at
         wake = self._clock.next_wake
         if wake is not None:
             yield now + _round_up(wake)
@@ -115,8 +118,7 @@ class Steps:
     async def _settle(self) -> None:
         """Run jobs one after the other until none is ready and none moves."""
         await self._clock.let_go()
-        if self._running():
-            await self._beat()
+        await self._tick()
         for _ in range(MOST_CLAIMS):
             began = await self._claim()
             stirred = await self._until_still()
@@ -125,11 +127,18 @@ class Steps:
                 return
         raise RuntimeError(f"{MOST_CLAIMS:,} jobs ran in one instant: do they enqueue each other without end?")
 
+    async def _tick(self) -> None:
+        """Declare the program's schedules, and fire what is due."""
+        await self._beat()
+        await self._worker.ticker.step()
+
     async def _claim(self) -> bool:
         """Claim the next job that is ready and start it."""
         definitions = self._drum.tasks.values()
         names = [name for definition in definitions for name in (definition.name, *definition.aliases)]
-        claimed = await self._store.claim(self._worker.id, [Share(ANY_QUEUE, 1)], 1, names, fresh_id())
+        claimed = await self._store.claim(
+            self._worker.id, [Share(queue, 1) for queue in self._worker.served()], 1, names, fresh_id()
+        )
         self._next_due = claimed.next_due
         for claim in claimed.claims:
             # In a fresh context: a worker's jobs see no context variables of the one who enqueued them.

@@ -137,7 +137,7 @@ def _resume(state: State, now: datetime, plan: Plan, by: By) -> None:
     )
     tell_ledger(state, now, row, by.who, Decision.PAUSED)
     plan.paused_at = plan.paused_by = None
-    plan.last_tick = now
+    plan.begun_at = plan.last_tick = now
 
 
 def _command_one(state: State, now: datetime, asked: Command, job_id: str) -> Answer:

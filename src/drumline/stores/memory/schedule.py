@@ -78,7 +78,7 @@ def tell_ledger(
 def _declare_one(state: State, now: datetime, schedule: Schedule, by: By) -> bool:
     plan = state.plans.get(schedule.name)
     if plan is None:
-        plan = Plan(schedule=schedule, declared_at=now, last_tick=now)
+        plan = Plan(schedule=schedule, declared_at=now, begun_at=now, last_tick=now)
         if schedule.paused:
             plan.paused_at, plan.paused_by = now, by
         state.plans[schedule.name] = plan
@@ -97,7 +97,7 @@ def _declare_one(state: State, now: datetime, schedule: Schedule, by: By) -> boo
 
 
 def _start_from_now(state: State, now: datetime, plan: Plan, by: By, reason: str) -> bool:
-    plan.last_tick = now
+    plan.begun_at = plan.last_tick = now
     plan.orphaned_at = None
     _tell_row_of_change(state, now, plan, by, reason, plan.schedule.rule)
     return True
@@ -138,6 +138,7 @@ def _status(state: State, plan: Plan, *, declared: bool) -> ScheduleStatus:
         schedule=plan.schedule,
         version=plan.version,
         declared_at=plan.declared_at,
+        begun_at=plan.begun_at,
         last_tick=plan.last_tick,
         last_fired_at=plan.last_fired_at,
         last_mark=plan.last_mark,

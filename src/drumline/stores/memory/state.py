@@ -143,6 +143,7 @@ class Plan(msgspec.Struct, kw_only=True):
     schedule: Schedule
     version: int = 0
     declared_at: datetime
+    begun_at: datetime
     last_tick: datetime
     last_fired_at: datetime | None = None
     last_mark: str | None = None

@@ -44,6 +44,7 @@ where name = :name
 update drumline_schedule
 set paused = null,
     paused_by = null,
+    begun = :now,
     last_tick = :now
 where name = :name
 

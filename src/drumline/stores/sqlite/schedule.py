@@ -146,7 +146,7 @@ def _tell_row_of_change(step: Step, name: str, by: By, reason: str, rule: Rule |
 
 
 def _status(row: Row, declared: set[str], running: int) -> ScheduleStatus:
-    name, spec, version, declared_at, last_tick, last_fired, *rest = row
+    name, spec, version, declared_at, begun_at, last_tick, last_fired, *rest = row
     last_mark, leader, paused, paused_by, orphaned, runs, failures = rest
     schedule = _spec.decode(spec)
     by = None if paused_by is None else _by.decode(paused_by)
@@ -154,6 +154,7 @@ def _status(row: Row, declared: set[str], running: int) -> ScheduleStatus:
         schedule=schedule,
         version=version,
         declared_at=from_millis(declared_at),
+        begun_at=from_millis(begun_at),
         last_tick=from_millis(last_tick),
         last_fired_at=instant_or_none(last_fired),
         last_mark=last_mark,

@@ -1,7 +1,7 @@
 -- name: find_schedules
 -- All schedules, by name, or those that are named.
 select
-  name, spec, version, declared, last_tick, last_fired, last_mark, leader, paused, paused_by, orphaned, total_runs,
+  name, spec, version, declared, begun, last_tick, last_fired, last_mark, leader, paused, paused_by, orphaned, total_runs,
   total_failures
 from drumline_schedule
 where :names is null
@@ -17,8 +17,8 @@ where name = :name
 
 -- name: add_schedule
 -- Hold a new schedule.
-insert into drumline_schedule (name, spec, declared, last_tick, paused, paused_by)
-values (:name, :spec, :now, :now, :paused, :paused_by)
+insert into drumline_schedule (name, spec, declared, begun, last_tick, paused, paused_by)
+values (:name, :spec, :now, :now, :now, :paused, :paused_by)
 
 -- name: change_schedule
 -- Hold another version of the schedule.
@@ -29,7 +29,8 @@ where name = :name
 -- name: restart_schedule
 -- Let the schedule start from now.
 update drumline_schedule
-set last_tick = :now,
+set begun = :now,
+    last_tick = :now,
     orphaned = null
 where name = :name
 

@@ -181,6 +181,7 @@ create table drumline_schedule (
   spec           blob    not null,
   version        integer not null default 0,
   declared       integer not null,
+  begun          integer not null,
   last_tick      integer not null,
   last_fired     integer,
   last_mark      text,

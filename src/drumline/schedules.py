@@ -1,0 +1,273 @@
+"""`drum.schedules`: a Mapping of the fleet's schedules as this process last saw them, and the verbs on them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from drumline.client import Client, JobHandle, acting
+from drumline.clock import fresh_id
+from drumline.engine.board import Board
+from drumline.errors import BadOption, DrumlineError, UnknownSchedule
+from drumline.model.instant import from_millis, parse_instant
+from drumline.model.job import Enqueued, JobState
+from drumline.model.query import PauseKind
+from drumline.model.schedule import Coordination, FiredAnswer, Schedule, ScheduleStatus, Tick
+from drumline.policy.firing import backfill_firing, trigger_firing
+from drumline.policy.rule import check_rule, describe, shown_key, times
+from drumline.policy.schedule import define_schedule
+from drumline.policy.task import TaskDefinition
+
+__all__ = ["ScheduleView", "Schedules"]
+
+# Instants in one call of the store, and in one backfill.
+BATCH = 500
+MOST_BACKFILLED = 100_000
+
+
+class ScheduleView:
+    """One schedule, as this process last saw it; `next_run_at` is worked out when it is read."""
+
+    def __init__(self, board: Board, schedule: Schedule, status: ScheduleStatus | None) -> None:
+        self._board = board
+        self._status = status
+        # What to make at each instant, and when those are.
+        self.definition = schedule
+
+    def __repr__(self) -> str:
+        return f"<Schedule {self.name}: {self.schedule}>"
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def task(self) -> str:
+        return self.definition.task
+
+    @property
+    def schedule(self) -> str:
+        """The rule in words: `every 10s`, `cron 0 9 * * * America/New_York`."""
+        return describe(self.definition.rule)
+
+    @property
+    def coordination(self) -> Coordination:
+        return self.definition.coordination
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is paused; before the store was seen, whether it will begin so."""
+        return self.definition.paused if self._status is None else self._status.paused_at is not None
+
+    @property
+    def paused_by(self) -> str | None:
+        return None if self._status is None else self._status.paused_by
+
+    @property
+    def paused_why(self) -> str | None:
+        return None if self._status is None else self._status.paused_why
+
+    @property
+    def orphaned(self) -> bool:
+        """Declared in code, but by no live replica: it is not fired."""
+        is_declared = self.name in self._board.declared
+        return self._status is not None and self._status.orphaned and not is_declared
+
+    @property
+    def next_run_at(self) -> datetime | None:
+        """The first instant ahead by the store's clock; None while paused or orphaned, or when there is no more."""
+        if self.paused or self.orphaned:
+            return None
+        now = self._board.now
+        return times(self.definition.rule).after(now if self._status is None else max(now, self._status.last_tick))
+
+    @property
+    def last_tick(self) -> str | None:
+        """The key of the newest tick that was fired, such as `cleanup:28333333`; None if none was."""
+        mark = None if self._status is None else self._status.last_mark
+        if mark is None or not mark.isdigit():
+            return None if mark is None else f"{self.name}:{mark}"
+        return shown_key(self.name, self.definition.rule, from_millis(int(mark)))
+
+    @property
+    def last_fired_at(self) -> datetime | None:
+        return None if self._status is None else self._status.last_fired_at
+
+    @property
+    def current_leader(self) -> str | None:
+        """Who recorded the newest tick."""
+        leader = None if self._status is None else self._status.leader
+        return None if leader is None else leader.rpartition(":")[0]
+
+    @property
+    def status(self) -> str:
+        """`running` while a job of it runs, else `idle`."""
+        return "running" if self._status is not None and self._status.running else "idle"
+
+    @property
+    def total_runs(self) -> int:
+        """Attempts that have ended."""
+        return 0 if self._status is None else self._status.total_runs
+
+    @property
+    def total_failures(self) -> int:
+        """Attempts that failed, timed out or were lost."""
+        return 0 if self._status is None else self._status.total_failures
+
+
+class Schedules(Mapping[str, ScheduleView]):
+    """The schedules of the code, and those that the store was last seen to hold; no older than a second while running.
+
+    Reading it does no I/O; the verbs do.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        board: Board,
+        *,
+        find_task: Callable[[Any], TaskDefinition],
+        adapt: Callable[[Schedule], Schedule],
+    ) -> None:
+        self._client = client
+        self._board = board
+        self._find_task = find_task
+        self._adapt = adapt
+
+    def __getitem__(self, name: str) -> ScheduleView:
+        schedule = self._board.find(name)
+        if schedule is None:
+            raise KeyError(name)
+        return ScheduleView(self._board, schedule, self._board.statuses.get(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._board.statuses.keys() | self._board.declared.keys()))
+
+    def __len__(self) -> int:
+        return len(self._board.statuses.keys() | self._board.declared.keys())
+
+    async def refresh(self) -> Schedules:
+        """Read all schedules again."""
+        store = await self._client.store()
+        self._board.learn_time(await store.now(), self._client.clock.monotonic())
+        self._board.see_all(await store.schedules())
+        return self
+
+    async def register(self, task: Any, /, **options: Any) -> ScheduleView:
+        """Add a schedule of a task while the program runs, or replace the one that was registered by that name.
+
+        `task`: a task, its registered name, or a Schedule value. It lives until it is unregistered.
+        """
+        if isinstance(task, Schedule):
+            schedule = self._take_value(task, options)
+        else:
+            schedule = define_schedule(self._find_task(task), in_code=False, **options)
+        schedule = self._adapt(schedule)
+        store = await self._client.store()
+        if schedule.name not in self._board.declared:
+            await store.declare([schedule], by=acting(self._client.via, ""))
+            if not (await self._read(schedule.name)).schedule.in_code:
+                return self[schedule.name]
+        raise BadOption("name", "free, but the code declares a schedule of that name", schedule.name, "register")
+
+    async def unregister(self, name: str, reason: str = "") -> None:
+        """Remove a schedule that was registered at run time; its ledger stays. UnknownSchedule if there is none."""
+        store = await self._client.store()
+        (is_gone,) = await store.withdraw([name], by=acting(self._client.via, reason))
+        if not is_gone:
+            await self._read(name)
+            raise DrumlineError(f"schedule {name} is declared in code: remove it there, or pause it")
+        self._board.see([name], ())
+
+    async def pause(self, name: str, reason: str = "") -> bool:
+        """Let the schedule fire no more, in the whole fleet; say whether it was not paused already."""
+        return await self._set_paused(name, reason, paused=True)
+
+    async def resume(self, name: str, reason: str = "") -> bool:
+        """Let the schedule fire again, from now on; say whether it was paused."""
+        return await self._set_paused(name, reason, paused=False)
+
+    async def trigger(self, name: str) -> JobHandle[Any]:
+        """Run it now, with its own arguments and options, also while paused. DrumlineError if overlap forbids it."""
+        store = await self._client.store()
+        status = await self._read(name)
+        job_id = fresh_id()
+        firing = trigger_firing(status.schedule, await store.now(), job_id)
+        (fired,) = await store.fire([firing], by=acting(self._client.via, "").who)
+        if fired.answer is FiredAnswer.OVERLAP:
+            overlap = status.schedule.overlap.value
+            raise DrumlineError(f"schedule {name}: not run, for a job of it is unfinished and overlap is {overlap}")
+        return self._client.answer(Enqueued(job_id, JobState.READY))
+
+    async def backfill(self, name: str, start: datetime | str, end: datetime | str) -> list[JobHandle[Any]]:
+        """Fire the instants from `start` to `end`, both included, that were not; the jobs that were made.
+
+        Instants ahead of the store's clock are left out.
+        """
+        begin, last = parse_instant(start, "start"), parse_instant(end, "end")
+        if last < begin:
+            raise BadOption("end", f"not before start, {begin.isoformat()}", last, f"schedule {name}")
+        store = await self._client.store()
+        status = await self._read(name)
+        if status.schedule.coordination is Coordination.PER_REPLICA:
+            raise DrumlineError(f"schedule {name}: its ticks belong to single replicas, and cannot be backfilled")
+        last = min(last, await store.now())
+        yields = times(status.schedule.rule)
+        before = begin - timedelta(milliseconds=1)
+        if (found := yields.count(before, last)) > MOST_BACKFILLED:
+            raise BadOption("end", f"so near that there are at most {MOST_BACKFILLED:,} instants", f"{found:,}")
+        return await self._backfill(status.schedule, yields.between(before, last))
+
+    async def _backfill(self, schedule: Schedule, instants: Iterator[datetime]) -> list[JobHandle[Any]]:
+        store = await self._client.store()
+        by = acting(self._client.via, "").who
+        made: list[str] = []
+        while part := list(islice(instants, BATCH)):
+            answers = await store.fire([backfill_firing(schedule, instant) for instant in part], by=by)
+            made += [fired.job_id for fired in answers if fired.answer is FiredAnswer.FIRED and fired.job_id]
+        return [self._client.answer(Enqueued(job_id, JobState.READY)) for job_id in made]
+
+    async def ticks(self, name: str | None = None, *, limit: int | None = None) -> AsyncIterator[Tick]:
+        """The ledger, newest recorded first: of one schedule, or of all."""
+        store = await self._client.store()
+        left = float("inf") if limit is None else limit
+        cursor: str | None = None
+        while left > 0:
+            page = await store.ticks(name, after=cursor, limit=int(min(left, BATCH)))
+            for tick in page.items:
+                yield tick
+            left -= len(page.items)
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def _take_value(self, schedule: Schedule, options: dict[str, Any]) -> Schedule:
+        if options:
+            raise BadOption("options", "left out with a Schedule value", sorted(options), f"schedule {schedule.name}")
+        return msgspec.structs.replace(
+            schedule, rule=check_rule(f"schedule {schedule.name}", schedule.rule), in_code=False
+        )
+
+    async def _set_paused(self, name: str, reason: str, *, paused: bool) -> bool:
+        store = await self._client.store()
+        by = acting(self._client.via, reason)
+        (is_changed,) = await store.pause(PauseKind.SCHEDULE, [name], paused=paused, by=by, token=fresh_id())
+        await self._read(name)
+        return is_changed
+
+    async def _read(self, name: str) -> ScheduleStatus:
+        store = await self._client.store()
+        statuses = await store.schedules([name])
+        self._board.see([name], statuses)
+        if not statuses and name in self._board.declared:
+            raise UnknownSchedule(f"schedule {name!r} is declared in code, but no replica has run it yet")
+        if not statuses:
+            near = get_close_matches(name, [status.schedule.name for status in await store.schedules()], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UnknownSchedule(f"schedule {name!r} is not known{hint}")
+        return statuses[0]

@@ -1,0 +1,338 @@
+"""Declaring schedules, and the verbs of `drum.schedules`."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+
+from drumline import BadArgument, BadOption, Context, Drumline, DrumlineError, Rule, Schedule, UnknownSchedule, testing
+from drumline.model.replica import Role
+from drumline.model.schedule import Coordination, Decision, Misfire, Overlap
+from tests.support.waiting import eventually
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def tock(drum):
+    @drum.schedule(every="10s", queue="low", max_attempts=2)
+    async def tock() -> str:
+        return "tock"
+
+    return tock
+
+
+@pytest_asyncio.fixture
+async def harness(drum, tock):
+    async with testing.harness(drum, now=NOON) as opened:
+        yield opened
+
+
+def ticks_of(jobs):
+    return [job.info.tick for job in jobs]
+
+
+async def test_a_scheduled_function_is_a_task_too(drum, tock):
+    assert await tock() == "tock"
+    assert drum.tasks["tock"].options.queue == "low"
+    job = await tock.enqueue()
+    assert (await job.refresh()).info.source == "manual"
+
+
+async def test_a_schedule_fires_at_its_instants_with_the_options_of_its_task(drum, harness):
+    jobs = await harness.advance("35s")
+    assert ticks_of(jobs) == [NOON + timedelta(seconds=second) for second in (10, 20, 30)]
+    info = jobs[0].info
+    assert (info.queue, info.max_attempts, info.source, info.schedule) == ("low", 2, "scheduled", "tock")
+    assert info.origin == "schedule tock"
+
+
+async def test_a_task_may_have_many_schedules_each_with_its_arguments_and_options(drum):
+    @drum.task(queue="mail", tags=["t"])
+    async def send(to: str, times: int = 1) -> None: ...
+
+    drum.schedule(every="1m", name="hourly-ann", args={"to": "ann"}, priority=7, tags=["ann"])(send)
+    drum.schedule(cron="@daily", name="daily-bob", args={"to": "bob", "times": 3}, meta={"why": "bob"})(send)
+    ann, bob = (drum.schedules[name].definition for name in ("hourly-ann", "daily-bob"))
+    assert (ann.task, ann.options.queue, ann.options.priority, ann.tags) == ("send", "mail", 7, ("t", "ann"))
+    assert (bob.args, bob.meta, bob.options.priority) == (b'{"to":"bob","times":3}', {"why": "bob"}, 0)
+
+
+async def test_the_context_knows_schedule_and_tick_in_the_schedules_zone(drum):
+    seen = []
+
+    @drum.schedule(cron="0 9 * * *", timezone="America/New_York")
+    async def report(ctx: Context) -> None:
+        seen.append((ctx.schedule, str(ctx.tick), ctx.source))
+
+    async with testing.harness(drum, now=NOON) as harness:
+        await harness.advance("4h")
+        await (await drum.schedules.trigger("report")).refresh()
+        await harness.run_until_idle()
+    assert seen == [("report", "2026-03-01 09:00:00-05:00", "scheduled"), ("report", "None", "manual")]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, "schedule f: rule must be given as either every= or cron=, got 'neither'"),
+        ({"every": 1, "cron": "@daily"}, "schedule f: rule must be given as either every= or cron=, got 'both'"),
+        ({"every": 0}, "schedule f: every must be a duration of 1 ms or more, got 0"),
+        ({"every": -1}, "schedule f: every must be"),
+        ({"cron": "61 * * * *"}, "schedule f: cron must be"),
+        ({"cron": "@daily", "timezone": "Europe/Berln"}, "Europe/Berlin"),
+        ({"every": 1, "start": "2026-01-02T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "schedule f: end must be later"),
+        ({"every": 1, "start": datetime(2026, 1, 1)}, "schedule f: start must be"),  # noqa: DTZ001 - what is refused
+        ({"every": 1, "misfire": "never"}, 'schedule f: misfire must be "skip" or "latest" or "all", got \'never\''),
+        ({"every": 1, "overlap": "no"}, "schedule f: overlap must be"),
+        ({"every": 1, "coordination": "one"}, 'schedule f: coordination must be "fleet" or "per_replica"'),
+        ({"every": 1, "misfire_limit": 3}, 'schedule f: misfire_limit must be left out unless misfire="all", got 3'),
+        ({"every": 1, "misfire": "all", "misfire_limit": 0}, "schedule f: misfire_limit must be a whole number"),
+        ({"every": 1, "misfire_grace": "soon"}, "schedule f: misfire_grace must be"),
+        ({"every": 1, "run_on_startup": "yes"}, "schedule f: run_on_startup must be True or False, got 'yes'"),
+        ({"every": 1, "paused": 1}, "schedule f: paused must be True or False, got 1"),
+        ({"every": 1, "args": [1]}, "schedule f: args must be a mapping of the task's arguments, got [1]"),
+        ({"every": 1, "name": "a b"}, "schedule name must be"),
+        ({"every": 1, "interval": 3}, "schedule f: option must be given as every=, got 'interval'"),
+        ({"every": 1, "misfre": "all"}, "did you mean misfire?"),
+    ],
+)
+async def test_a_bad_option_is_refused_where_it_is_declared(drum, options, complaint):
+    with pytest.raises(BadOption) as raised:
+
+        @drum.schedule(**options)
+        async def f() -> None: ...
+
+    assert complaint in str(raised.value)
+
+
+async def test_arguments_that_do_not_fit_are_refused_where_they_are_declared(drum):
+    with pytest.raises(BadArgument, match=r"schedule f: .*to"):
+
+        @drum.schedule(every=1)
+        async def f(to: str) -> None: ...
+
+
+async def test_a_name_that_is_taken_is_refused_naming_both_places(drum, tock):
+    with pytest.raises(BadOption, match=r"schedule tock: name must be unique, .*test_schedules.py:\d+ and .*name="):
+        drum.schedule(every="1m")(tock)
+
+    with pytest.raises(BadOption, match="schedule tock: name must be unique"):
+
+        @drum.schedule(every=1, name="tock")
+        async def other() -> None: ...
+
+
+async def test_a_function_that_is_declared_again_replaces_its_schedule():
+    drum = testing.app()
+    for seconds in (1, 2):
+
+        @drum.schedule(every=seconds)
+        async def again() -> None: ...
+
+    assert drum.schedules["again"].schedule == "every 2s"
+
+
+async def test_a_zone_that_has_no_effect_is_warned_of(drum, caplog):
+    @drum.schedule(every="1h", timezone="Europe/Berlin")
+    async def f() -> None: ...
+
+    assert "timezone has no effect" in caplog.text
+
+
+async def test_the_mapping_knows_what_the_code_declares_before_anything_ran(drum, tock):
+    drum.schedule(every=1, name="later", paused=True)(tock)
+    assert (len(drum.schedules), list(drum.schedules), "tock" in drum.schedules) == (2, ["later", "tock"], True)
+    assert drum.schedules.get("nobody") is None
+    view = drum.schedules["tock"]
+    assert (view.task, view.schedule, view.coordination, view.paused) == ("tock", "every 10s", "fleet", False)
+    assert (view.last_tick, view.last_fired_at, view.current_leader, view.status) == (None, None, None, "idle")
+    assert (view.total_runs, view.total_failures, view.orphaned) == (0, 0, False)
+    assert view.next_run_at is not None
+    assert (drum.schedules["later"].next_run_at, drum.schedules["later"].paused) == (None, True)
+    with pytest.raises(KeyError):
+        drum.schedules["nobody"]
+
+
+async def test_the_mapping_follows_what_runs(drum, harness):
+    await harness.advance("12s")
+    view = drum.schedules["tock"]
+    bucket = int(NOON.timestamp()) // 10 + 1
+    assert (view.last_tick, view.last_fired_at) == (f"tock:{bucket}", NOON + timedelta(seconds=10))
+    assert (view.next_run_at, view.current_leader) == (NOON + timedelta(seconds=20), "harness")
+    await drum.schedules.refresh()
+    assert (drum.schedules["tock"].total_runs, drum.schedules["tock"].status) == (1, "idle")
+
+
+async def test_a_schedule_is_paused_and_resumed_from_then_on(drum, harness):
+    assert await drum.schedules.pause("tock", reason="deploy") is True
+    assert await drum.schedules.pause("tock") is False
+    view = drum.schedules["tock"]
+    assert (view.paused, view.paused_why, view.next_run_at) == (True, "deploy", None)
+    assert view.paused_by is not None
+    assert await harness.advance("1m") == []
+    assert await drum.schedules.resume("tock") is True
+    assert await drum.schedules.resume("tock") is False
+    assert ticks_of(await harness.advance("10s")) == [NOON + timedelta(seconds=70)]
+    rows = [row async for row in drum.schedules.ticks("tock")]
+    assert [row.decision for row in rows] == [Decision.FIRED, Decision.PAUSED, Decision.CHANGED]
+
+
+async def test_a_trigger_runs_now_with_the_schedules_own_arguments_also_while_paused(drum, harness):
+    await drum.schedules.pause("tock")
+    job = await drum.schedules.trigger("tock")
+    (ended,) = await harness.run_until_idle()
+    assert (ended.id, ended.info.source, ended.info.queue, ended.info.tick) == (job.id, "manual", "low", None)
+
+
+async def test_a_trigger_that_overlap_forbids_is_refused(drum):
+    @drum.schedule(every="1h", overlap="skip")
+    async def slow() -> None: ...
+
+    async with testing.harness(drum, now=NOON) as harness:
+        await harness.run_until_idle()
+        await drum.schedules.trigger("slow")
+        with pytest.raises(DrumlineError, match="schedule slow: not run, for a job of it is unfinished and overlap is"):
+            await drum.schedules.trigger("slow")
+
+
+async def test_a_backfill_fires_what_was_not_and_nothing_twice(drum, harness):
+    await harness.advance("25s")
+    made = await drum.schedules.backfill("tock", NOON - timedelta(seconds=30), NOON + timedelta(hours=1))
+    jobs = await harness.run_until_idle()
+    assert sorted(ticks_of(jobs)) == [NOON - timedelta(seconds=10 * number) for number in (3, 2, 1, 0)]
+    assert {job.id for job in made} == {job.id for job in jobs}
+    again = await drum.schedules.backfill("tock", "2026-03-01T11:59:30Z", "2026-03-01T13:00:00Z")
+    assert again == []
+
+
+async def test_a_backfill_that_cannot_be_is_refused(drum, tock):
+    async with testing.harness(drum, now=NOON) as harness:
+        await harness.run_until_idle()
+        with pytest.raises(BadOption, match="schedule tock: end must be not before start"):
+            await drum.schedules.backfill("tock", NOON, NOON - timedelta(seconds=1))
+        with pytest.raises(BadOption, match="at most 100,000 instants"):
+            await drum.schedules.backfill("tock", NOON - timedelta(days=100), NOON)
+        await drum.schedules.register(tock, name="own", every=1, coordination="per_replica")
+        with pytest.raises(DrumlineError, match="belong to single replicas"):
+            await drum.schedules.backfill("own", NOON, NOON)
+
+
+async def test_a_schedule_is_registered_changed_and_unregistered_while_running(drum, harness, tock):
+    view = await drum.schedules.register(tock, every="60s", name="slow", queue="slow", misfire="all", overlap="skip")
+    assert (view.schedule, view.definition.options.queue) == ("every 1m", "slow")
+    assert (view.definition.misfire, view.definition.overlap) == (Misfire.ALL, Overlap.SKIP)
+    jobs = [job for job in await harness.advance("60s") if job.info.schedule == "slow"]
+    assert ticks_of(jobs) == [NOON + timedelta(seconds=60)]
+    await drum.schedules.register("tock", every="30s", name="slow")
+    jobs = [job for job in await harness.advance("60s") if job.info.schedule == "slow"]
+    assert ticks_of(jobs) == [NOON + timedelta(seconds=second) for second in (90, 120)]
+    await drum.schedules.unregister("slow")
+    assert "slow" not in drum.schedules
+    assert [job for job in await harness.advance("60s") if job.info.schedule == "slow"] == []
+
+
+async def test_a_schedule_value_can_be_registered(drum, harness):
+    rule = Rule(every=timedelta(seconds=5))
+    view = await drum.schedules.register(Schedule(name="five", task="tock", rule=rule))
+    assert view.definition.in_code is False
+    with pytest.raises(BadOption, match="schedule six: rule must be given"):
+        await drum.schedules.register(Schedule(name="six", task="tock", rule=Rule()))
+    with pytest.raises(BadOption, match="schedule five: options must be left out with a Schedule value"):
+        await drum.schedules.register(Schedule(name="five", task="tock", rule=rule), every=1)
+
+
+async def test_what_cannot_be_registered_or_unregistered_is_refused(drum, harness, tock):
+    with pytest.raises(BadOption, match="register: name must be free, but the code declares"):
+        await drum.schedules.register(tock, every=1)
+    with pytest.raises(DrumlineError, match="schedule tock is declared in code: remove it there, or pause it"):
+        await drum.schedules.unregister("tock")
+    with pytest.raises(BadOption, match="register: task must be a task, its registered name, or a Schedule value"):
+        await drum.schedules.register(lambda: None, every=1, name="x")
+
+
+async def test_a_schedule_of_the_code_that_no_replica_ever_ran_cannot_be_acted_upon(drum, tock):
+    with pytest.raises(UnknownSchedule, match="schedule 'tock' is declared in code, but no replica has run it yet"):
+        await drum.schedules.pause("tock")
+    with pytest.raises(BadOption, match="register: name must be free, but the code declares"):
+        await drum.schedules.register(tock, every=1)
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "trigger", "unregister"])
+async def test_an_unknown_schedule_is_named_with_the_one_that_was_meant(drum, harness, verb):
+    await harness.run_until_idle()
+    with pytest.raises(UnknownSchedule, match="schedule 'tok' is not known; did you mean 'tock'"):
+        await getattr(drum.schedules, verb)("tok")
+
+
+async def test_every_verb_is_there_for_code_that_is_not_async(drum, tock):
+    def play():
+        schedules = drum.sync.schedules
+        schedules.register(tock, every="1m", name="other")
+        schedules.pause("other", reason="why not")
+        schedules.resume("other")
+        job = schedules.trigger("other")
+        assert schedules.backfill("other", "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z") != []
+        assert [row.decision for row in schedules.ticks("other")].count(Decision.FIRED) == 2
+        assert "other" in schedules.refresh()
+        schedules.unregister("other")
+        return job
+
+    assert (await asyncio.to_thread(play)).created
+
+
+async def test_jobs_of_a_tick_run_in_a_real_worker_and_its_schedules_stop_with_it(drum):
+    ran = []
+
+    @drum.schedule(every="1h", run_on_startup=True)
+    async def at_start() -> None:
+        ran.append(1)
+
+    run = asyncio.create_task(drum.run())
+    await eventually(lambda: ran)
+    run.cancel()
+    await asyncio.wait([run])
+    assert ran == [1]
+
+
+async def test_a_scheduler_fires_and_runs_nothing(drum):
+    @drum.schedule(every="1h", run_on_startup=True)
+    async def at_start() -> None:
+        raise AssertionError("a scheduler runs no jobs")
+
+    run = asyncio.create_task(drum.run(role=Role.SCHEDULER))
+    while not (await drum.counts()).ready:
+        await asyncio.sleep(0)
+    run.cancel()
+    await asyncio.wait([run])
+    assert (await drum.counts()).ready == 1
+
+
+async def test_in_process_every_schedule_belongs_to_each_replica(monkeypatch):
+    monkeypatch.setenv("DRUMLINE_SCHEDULER__BACKEND", "in_process")
+    drum = Drumline("memory://")
+
+    @drum.schedule(every="10s")
+    async def f() -> None: ...
+
+    assert drum.schedules["f"].coordination is Coordination.PER_REPLICA
+    async with testing.harness(drum, now=NOON) as harness:
+        jobs = await harness.advance("20s")
+    assert len(jobs) == 2
+    assert all(job.info.queue.startswith("@harness:") for job in jobs)
+
+
+async def test_a_fleet_schedule_without_time_limit_has_that_of_the_settings(monkeypatch):
+    monkeypatch.setenv("DRUMLINE_SCHEDULER__LEASE_TTL_SECS", "90")
+    drum = Drumline("memory://")
+
+    @drum.task
+    async def f() -> None: ...
+
+    drum.schedule(every=1, name="a")(f)
+    drum.schedule(every=1, name="b", timeout=5)(f)
+    drum.schedule(every=1, name="c", coordination="per_replica")(f)
+    limits = [drum.schedules[name].definition.options.timeout for name in "abc"]
+    assert limits == [timedelta(seconds=90), timedelta(seconds=5), None]
