@@ -240,6 +240,14 @@ def test_counting_and_listing_agree_with_asking_one_by_one(timezone, day, option
     assert yields.count(start, end) == len(one_by_one)
 
 
+def test_nothing_runs_in_the_second_hour_of_two_unless_it_is_asked_for():
+    # 02:10 to 02:50, for the second time.
+    second = (at("2026-10-25T01:10"), at("2026-10-25T01:50"))
+    for fold, count in (("once", 0), ("twice", 4)):
+        yields = times(make_rule("schedule s", cron="*/10 2 * * *", timezone="Europe/Berlin", dst_fold=fold))
+        assert yields.count(*second) == len(list(yields.between(*second))) == count
+
+
 def notes(timezone: str, day: str, **options: str) -> list[str | None]:
     rule = make_rule("schedule s", timezone=timezone, **options)
     midnight = datetime.fromisoformat(day).replace(tzinfo=zone(timezone)).astimezone(UTC)

@@ -87,6 +87,7 @@ def test_rules_end_before_the_years_do():
     assert list_next(rule(cron="59 23 31 12 *"), 5, late) == []
     assert list_next(rule(cron="0 0 29 2 *"), 5, late) == []
     assert list_next(rule(cron="* * * * *"), 5, datetime(9999, 6, 1, tzinfo=UTC)) == []
+    assert times(rule(cron="0 0 * * *")).count(late, datetime(9999, 6, 1, tzinfo=UTC)) == 1
 
 
 @pytest.mark.parametrize("options", [{"every": "7s"}, {"cron": "*/7 * * * * *", "timezone": "America/New_York"}])

@@ -39,7 +39,7 @@ class Cron:
         at = instant // _SECOND + 1
         for stretch in stretches(self.zone, at):
             start = max(at, stretch.start)
-            if start == stretch.start and self.is_moved(stretch):
+            if start == stretch.since and self.is_moved(stretch):
                 return start * _SECOND
             wall = self.expression.first(self._low(stretch, start))
             if wall is None:
@@ -63,7 +63,7 @@ class Cron:
                 yield (wall - stretch.offset) * _SECOND
 
     def is_moved(self, stretch: Stretch) -> bool:
-        """Whether the stretch begins with a run for walls in the gap before it."""
+        """Whether its offset began with a run for walls in the gap before it."""
         return self.runs_after_gap and self.names_any(stretch.gap)
 
     def names_any(self, walls: tuple[int, int]) -> bool:
@@ -82,7 +82,7 @@ class Cron:
                 return
             start = max(at, stretch.start)
             low, high = self._low(stretch, start), min(end, stretch.end) + stretch.offset
-            is_moved = start == stretch.start and self.is_moved(stretch)
+            is_moved = start == stretch.since and self.is_moved(stretch)
             # The end of the gap may be named itself: that is one run, and the walls tell of it.
             yield stretch, is_moved and self.expression.first(low) != low, low, high
 

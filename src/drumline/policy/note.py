@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from drumline.policy.cron import Cron
 from drumline.policy.zone import Stretch, show_wall, stretches
 
 __all__ = ["note_change"]
+
+# A day was once lived through twice, and none ever a third time.
+_LONGEST_FOLD = 86_400
 
 
 def note_change(cron: Cron, instant: int) -> str | None:
@@ -14,12 +19,13 @@ def note_change(cron: Cron, instant: int) -> str | None:
     near = stretches(cron.zone, second)
     here = next(near)
     wall = second + here.offset
-    if second == here.start and cron.is_moved(here):
+    if second == here.since and cron.is_moved(here):
         return f"moved: {_named_in(cron, here)} does not exist, the clocks go forward to {show_wall(here.gap[1])}"
     if here.fold[0] <= wall < here.fold[1]:
         return f"the second of two: the clocks have gone back to {show_wall(here.fold[0])}"
-    following = next(near, here)
-    if following.fold[0] <= wall < following.fold[1]:
+    # Not the next one only: at the end of a year a stretch ends without a change.
+    soon = takewhile(lambda stretch: stretch.start <= second + _LONGEST_FOLD, near)
+    if any(following.fold[0] <= wall < following.fold[1] for following in soon):
         return "the first of two" if cron.runs_twice else "happens twice: only the first runs"
     return _note_skipped(cron, here, second)
 
@@ -28,7 +34,7 @@ def _note_skipped(cron: Cron, here: Stretch, second: int) -> str | None:
     """The first instant after a gap tells what the gap has swallowed."""
     if cron.runs_after_gap or not cron.expression.names_hours or not cron.names_any(here.gap):
         return None
-    if cron.count(here.start * 1000 - 1, second * 1000) != 1:
+    if cron.count(here.since * 1000 - 1, second * 1000) != 1:
         return None
     return (
         f"skipped before it: {_named_in(cron, here)} does not exist, the clocks go forward to {show_wall(here.gap[1])}"

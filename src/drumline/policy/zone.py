@@ -38,18 +38,19 @@ class Stretch(NamedTuple):
     start: int
     end: int
     offset: int
-    # The offset just before `start`.
+    # When that offset began, and the one before it; `start` and `offset` again if that was long ago.
+    since: int
     before: int
 
     @property
     def gap(self) -> tuple[int, int]:
-        """The walls, from and up to, that the jump at the start leaves out; an empty range unless it is a gap."""
-        return self.start + self.before, max(self.start + self.offset, self.start + self.before)
+        """The walls, from and up to, that were left out when the offset began; an empty range if none were."""
+        return self.since + self.before, self.since + max(self.offset, self.before)
 
     @property
     def fold(self) -> tuple[int, int]:
-        """The walls, from and up to, that happen for the second time; an empty range unless it begins with a fold."""
-        return self.start + self.offset, max(self.start + self.offset, self.start + self.before)
+        """The walls, from and up to, that happened twice when the offset began; an empty range if none did."""
+        return self.since + self.offset, self.since + max(self.offset, self.before)
 
 
 @lru_cache(maxsize=1024)
@@ -97,19 +98,21 @@ def _year_of(instant: int) -> int:
 
 @lru_cache(maxsize=8192)
 def _stretches_of(where: ZoneInfo, year: int) -> tuple[Stretch, ...]:
-    first, end = (int(datetime(at, 1, 1, tzinfo=UTC).timestamp()) for at in (year, year + 1))
-    found = []
-    start, before = first, _offset(where, first - 1)
+    start, end = (int(datetime(at, 1, 1, tzinfo=UTC).timestamp()) for at in (year, year + 1))
     offset = _offset(where, start)
+    # A fold may reach over the end of a year.
+    before = _offset(where, start - 2 * _DAY)
+    since = start if before == offset else _find_change(where, start - 2 * _DAY, start)
+    found = []
     # A look a day finds every change: in no zone are two of them less than six days apart.
-    for day in range(first + _DAY, end + _DAY, _DAY):
+    for day in range(start + _DAY, end + _DAY, _DAY):
         until = min(day, end) - 1
         if _offset(where, until) == offset:
             continue
         change = _find_change(where, until - _DAY, until)
-        found.append(Stretch(start, change, offset, before))
-        start, before, offset = change, offset, _offset(where, change)
-    found.append(Stretch(start, end, offset, before))
+        found.append(Stretch(start, change, offset, since, before))
+        start, since, before, offset = change, change, offset, _offset(where, change)
+    found.append(Stretch(start, end, offset, since, before))
     return tuple(found)
 
 
