@@ -190,7 +190,7 @@ def list_histories() -> list[ZoneInfo]:
 
 # About two minutes on one core.
 @pytest.mark.prove
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_twelve_expressions_equal_a_walk_around_every_change_of_every_zone():
     checked = 0
     for zone in list_histories():
