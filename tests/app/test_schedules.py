@@ -91,6 +91,7 @@ async def test_the_context_knows_schedule_and_tick_in_the_schedules_zone(drum):
         ({"every": 1, "misfire_limit": 3}, 'schedule f: misfire_limit must be left out unless misfire="all", got 3'),
         ({"every": 1, "misfire": "all", "misfire_limit": 0}, "schedule f: misfire_limit must be a whole number"),
         ({"every": 1, "misfire_grace": "soon"}, "schedule f: misfire_grace must be"),
+        ({"every": 1, "misfire_grace": 0}, "schedule f: misfire_grace must be a duration above zero, got 0"),
         ({"every": 1, "run_on_startup": "yes"}, "schedule f: run_on_startup must be True or False, got 'yes'"),
         ({"every": 1, "paused": 1}, "schedule f: paused must be True or False, got 1"),
         ({"every": 1, "args": [1]}, "schedule f: args must be a mapping of the task's arguments, got [1]"),

@@ -127,7 +127,10 @@ def _read_limits(given: Mapping[str, Any]) -> dict[str, Any]:
     """How late a tick may be: only what was given, for the rest the value's own defaults stand."""
     limits: dict[str, Any] = {}
     if "misfire_grace" in given:
-        limits["misfire_grace"] = parse_duration(given["misfire_grace"], "misfire_grace")
+        limits["misfire_grace"] = grace = parse_duration(given["misfire_grace"], "misfire_grace")
+        if not grace:
+            # Then nothing would ever be on time.
+            raise BadOption("misfire_grace", "a duration above zero", given["misfire_grace"])
     if "misfire_limit" in given:
         limits["misfire_limit"] = check_count(given["misfire_limit"], "misfire_limit")
     if given.get("misfire_max_age") is not None:
