@@ -85,6 +85,25 @@ async def tell_partner(order: int) -> None:
     raise ConnectionError("partner.example refused the connection")
 
 
+@drum.schedule(every="2s")
+async def count_stock(ctx: Context) -> None:
+    """Every two seconds, once in the whole fleet."""
+    await asyncio.sleep(0.1)
+    ctx.log("counted", tick=str(ctx.tick))
+
+
+@drum.schedule(cron="*/5 * * * * *", timezone="Europe/Berlin", overlap="skip")
+async def close_the_till() -> None:
+    """At every fifth second; while one still runs, the next is skipped, and the ledger says so."""
+    await asyncio.sleep(1)
+
+
+@drum.schedule(every="10s", coordination="per_replica", run_on_startup=True)
+async def warm_cache() -> None:
+    """In every replica for itself, also when it starts."""
+    await asyncio.sleep(0.05)
+
+
 async def open_shop() -> None:
     """Customers come, one after the other, until this is cancelled."""
     order = 0

@@ -6,9 +6,10 @@ from collections import deque
 from dataclasses import dataclass
 
 from drumline.clock import Clock
-from drumline.events import Event, JobClosed, JobStarted
+from drumline.events import Event, JobClosed, JobStarted, TickSkipped
 from drumline.model.job import Job
 from drumline.model.query import Counts
+from drumline.schedules import ScheduleView
 
 __all__ = ["News", "Scene"]
 
@@ -24,6 +25,7 @@ class Scene:
     counts: Counts
     running: list[Job]
     dead: list[Job]
+    schedules: list[ScheduleView]
     events: list[tuple[str, str]]
 
 
@@ -45,17 +47,19 @@ class News:
         match event:
             case JobStarted() if event.attempt > 1:
                 self._lines.append(("retry", f"{event.task}: attempt {event.attempt} begins"))
+            case TickSkipped():
+                self._lines.append(("release", f"{event.schedule}: tick {event.instant:%H:%M:%S} skipped"))
             case JobClosed():
                 if event.outcome == "done":
                     self._done.append(self.elapsed)
                 self._lines.append((event.outcome, _line(event)))
 
-    def look(self, counts: Counts, running: list[Job], dead: list[Job]) -> Scene:
+    def look(self, counts: Counts, running: list[Job], dead: list[Job], schedules: list[ScheduleView]) -> Scene:
         now = self.elapsed
         while self._done and self._done[0] < now - SPAN:
             self._done.popleft()
         per_second = len(self._done) / max(min(now, SPAN), 0.1)
-        return Scene(now, per_second, counts, running, dead, list(self._lines))
+        return Scene(now, per_second, counts, running, dead, schedules, list(self._lines))
 
 
 def _line(event: JobClosed) -> str:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from drumline.demo.news import Scene
+from drumline.model.options import PRIVATE
 
 __all__ = ["draw", "line_of"]
 
@@ -33,7 +34,11 @@ def draw(scene: Scene, hints: Sequence[str]) -> RenderableType:
     sides.add_column(ratio=1)
     sides.add_column(ratio=1)
     sides.add_row(
-        Group(_frame("queues", _queues(scene)), _frame("dead letters", _dead(scene))),
+        Group(
+            _frame("queues", _queues(scene)),
+            _frame("schedules", _schedules(scene)),
+            _frame("dead letters", _dead(scene)),
+        ),
         Group(_frame("running", _running(scene)), _frame("events", _events(scene))),
     )
     title = Text.assemble(("drumline", "bold"), f"   {scene.elapsed:.0f} s   {scene.per_second:.1f} jobs/s")
@@ -50,7 +55,23 @@ def _queues(scene: Scene) -> Table:
     for state, colour in STATES.items():
         table.add_column(state, justify="right", style=colour)
     for name, tally in sorted(scene.counts.by_queue.items()):
+        if name.startswith(PRIVATE):
+            continue
         table.add_row(Text(name), *(str(getattr(tally, state)) for state in STATES))
+    return table
+
+
+def _schedules(scene: Scene) -> Table:
+    table = Table(box=None, expand=True, padding=(0, 1, 0, 0))
+    table.add_column("")
+    table.add_column("rule", no_wrap=True, overflow="ellipsis")
+    table.add_column("runs", justify="right", style="green")
+    table.add_column("next", justify="right")
+    for schedule in scene.schedules:
+        at = schedule.next_run_at
+        table.add_row(
+            Text(schedule.name), schedule.schedule, str(schedule.total_runs), f"{at:%H:%M:%S}" if at else "paused"
+        )
     return table
 
 

@@ -69,7 +69,8 @@ async def _watch(news: News, every: float, show: Show) -> None:
     clock: Clock = SystemClock()
     never = asyncio.Event()
     while True:
-        show(news.look(await drum.counts(), await _newest(JobState.RUNNING), await _newest(JobState.DEAD)))
+        running, dead = await _newest(JobState.RUNNING), await _newest(JobState.DEAD)
+        show(news.look(await drum.counts(), running, dead, list(drum.schedules.values())))
         await clock.wait(never, every)
 
 
@@ -85,5 +86,6 @@ def _hints() -> list[str]:
         "in another terminal:",
         f"  {program} jobs list --state dead --store {url}",
         f"  {program} queues pause mail --store {url}",
+        f"  {program} schedules list --store {url}",
         f"  DRUMLINE_DEMO_STORE={url} {program} worker drumline.demo.app:drum",
     ]
