@@ -1,5 +1,6 @@
 """A fleet of real worker processes on one SQLite file."""
 
+import fcntl
 import os
 import signal
 import sqlite3
@@ -7,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from drumline import Drumline
 from drumline.model.job import Job
@@ -48,6 +51,25 @@ class Fleet:
         )
         self.workers.append(worker)
         return worker
+
+    def put_to_sleep(self, worker: subprocess.Popen[bytes]) -> None:
+        """Stop a worker in its tracks, but not in the midst of a write: there it would hold up all others."""
+        process = psutil.Process(worker.pid)
+        while True:
+            worker.send_signal(signal.SIGSTOP)
+            until(lambda: process.status() == psutil.STATUS_STOPPED, "the worker sleeps")
+            if self._can_be_written():
+                return
+            worker.send_signal(signal.SIGCONT)
+
+    def _can_be_written(self) -> bool:
+        with Path(f"{self.file}-lock").open("rb") as lock, closing(sqlite3.connect(self.file, timeout=0)) as connection:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                connection.execute("begin immediate")
+            except (BlockingIOError, sqlite3.OperationalError):
+                return False
+            return True
 
     def command(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         """Run a command of `drumline` on the fleet's store."""

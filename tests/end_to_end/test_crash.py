@@ -60,7 +60,7 @@ def test_a_worker_that_sleeps_past_its_lease_is_refused_when_it_wakes(band, tmp_
     handle = band.drum.enqueue_many_sync([hold.call(str(gate))])[0]
     sleeper = band.start()
     until(lambda: band.lines("hold"), "the first attempt has begun")
-    sleeper.send_signal(signal.SIGSTOP)
+    band.put_to_sleep(sleeper)
     band.start()
     until(lambda: band.job(handle.id).state == "done", "the other worker has finished the job")
     before = band.command("jobs", "show", handle.id, "--json")
