@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from drumline.model.job import (
     Job,
     JobState,
     Key,
+    KeyWindow,
     NewJob,
     Progress,
 )
@@ -114,3 +115,9 @@ def test_an_attempt_tells_what_went_wrong_and_a_snooze_did_not(ended, expected):
     now = datetime(2026, 5, 5, tzinfo=UTC)
     error = None if ended == "done" else Failure("ValueError", "no")
     assert Attempt(1, 1, "r", "r", now, now, ended, error).died_of == expected
+
+
+@pytest.mark.parametrize(("window", "span"), [("time", None), ("unfinished", timedelta(1)), ("pending", timedelta(1))])
+def test_a_key_has_a_span_where_its_window_is_a_time_and_only_there(window, span):
+    with pytest.raises(BadOption, match="key span must be given where the window is a time"):
+        Key("k", KeyWindow(window), span)

@@ -63,3 +63,8 @@ def test_no_rows_count_as_nothing():
 def test_a_filter_by_metadata_that_stores_would_compare_differently_is_refused(meta):
     with pytest.raises(BadOption, match="meta must be an object of texts, whole numbers of 64 bits"):
         JobFilter(meta=meta)
+
+
+def test_a_filter_by_plain_metadata_stands():
+    meta = {"text": "a", "number": 2**63 - 1, "flag": True, "none": None}
+    assert JobFilter(meta=meta).meta == meta

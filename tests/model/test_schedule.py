@@ -1,10 +1,21 @@
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from drumline.errors import BadOption
-from drumline.model.schedule import Coordination, Misfire, Overlap, Rule, Schedule, start_epoch
+from drumline.model.schedule import (
+    Coordination,
+    Decision,
+    FiredAnswer,
+    Firing,
+    Misfire,
+    Overlap,
+    Rule,
+    Schedule,
+    start_epoch,
+)
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RULE = Rule(every=timedelta(seconds=10))
 
 
@@ -31,3 +42,34 @@ def test_a_schedule_with_a_wrong_name_is_refused(name, task, option):
 )
 def test_only_the_tick_of_a_fleets_start_has_an_epoch(replica, mark, epoch):
     assert start_epoch(replica, mark) == epoch
+
+
+@pytest.mark.parametrize(
+    ("decision", "is_tick", "makes_job", "moves_on"),
+    [
+        (Decision.FIRED, True, True, True),
+        (Decision.MISSED, True, False, True),
+        (Decision.OVERLAP, True, False, True),
+        (Decision.TRIGGER, False, True, False),
+        (Decision.BACKFILL, False, True, False),
+        (Decision.CHANGED, False, False, False),
+    ],
+)
+def test_a_firing_knows_what_kind_it_is(decision, is_tick, makes_job, moves_on):
+    firing = Firing(schedule="s", mark="1", instant=NOW, decision=decision)
+    assert (firing.is_tick, firing.makes_job, firing.moves_on) == (is_tick, makes_job, moves_on)
+    start = Firing(schedule="s", mark="start:1", instant=NOW, decision=decision)
+    assert start.moves_on is False
+
+
+@pytest.mark.parametrize(
+    ("decision", "answer", "row"),
+    [
+        (Decision.FIRED, FiredAnswer.FIRED, Decision.FIRED),
+        (Decision.FIRED, FiredAnswer.OVERLAP, Decision.OVERLAP),
+        (Decision.BACKFILL, FiredAnswer.FIRED, Decision.FIRED),
+        (Decision.MISSED, FiredAnswer.RECORDED, Decision.MISSED),
+    ],
+)
+def test_a_row_says_what_came_of_a_firing(decision, answer, row):
+    assert Firing(schedule="s", mark="1", instant=NOW, decision=decision).recorded_as(answer) is row
