@@ -1,0 +1,502 @@
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from drumline.engine.ticker import GRACE
+from drumline.errors import StoreUnreachable
+from drumline.events import TickFired, TickSkipped
+from drumline.model.replica import Role
+from drumline.model.schedule import Coordination, Decision, Misfire, Rule
+from drumline.policy.firing import private_queue
+from tests.engine.ticking import TickingFleet, every, finish
+
+PER_REPLICA = Coordination.PER_REPLICA
+
+
+@pytest.fixture
+def fleet():
+    return TickingFleet()
+
+
+# When.
+
+
+def test_a_tick_is_fired_at_its_instant_and_not_before(fleet):
+    replica = fleet.join(every(10))
+    fleet.move(9.999)
+    assert replica.turn() == pytest.approx(0.001)
+    assert fleet.fired() == []
+    fleet.move(0.001)
+    replica.turn()
+    assert (fleet.fired(), fleet.lateness()) == ([10], [0])
+
+
+def test_a_thousand_ticks_do_not_drift(fleet):
+    fleet.join(every(0.7))
+    fleet.play(700)
+    assert fleet.fired() == pytest.approx([0.7 * number for number in range(1, 1001)])
+    assert set(fleet.lateness()) == {0}
+
+
+def test_a_tick_makes_its_job(fleet):
+    fleet.join(every(10, args=b'{"n":1}', tags=("t",), meta={"m": 1}))
+    fleet.play(10)
+    (job,) = fleet.jobs()
+    (row,) = fleet.rows(Decision.FIRED)
+    assert (job.id, job.schedule, job.tick) == (row.job_id, "tock", fleet.at(10))
+    assert (job.args, job.tags, job.meta) == (b'{"n":1}', ("t",), {"m": 1})
+
+
+def test_every_replica_works_out_the_same_job_id(fleet):
+    fleet.join(every(10))
+    other = TickingFleet()
+    other.join(every(10))
+    for each in (fleet, other):
+        each.play(20)
+    assert [job.id for job in fleet.jobs()] == [job.id for job in other.jobs()]
+
+
+def test_nothing_is_done_before_the_first_beat(fleet):
+    replica = fleet.join(every(10))
+    fleet.kill(replica)
+    silent = type(replica)(fleet, "silent:1", [every(10)])
+    assert finish(silent.ticker.step()) is None
+    assert silent.asked() == []
+
+
+def test_no_instant_after_the_end_of_a_rule_is_fired(fleet):
+    rule = Rule(every=timedelta(seconds=10), end=fleet.at(30))
+    fleet.join(msgspec.structs.replace(every(10), rule=rule))
+    fleet.play(60)
+    assert fleet.fired() == [10, 20, 30]
+
+
+def test_a_clock_that_is_set_back_fires_nothing_twice_and_goes_on_when_its_time_comes(fleet):
+    replica = fleet.join(every(10))
+    fleet.play(30)
+    fleet.clock.set(fleet.at(5))
+    replica.beat()
+    fleet.play(24.999)
+    assert fleet.fired() == [10, 20, 30]
+    fleet.play(11)
+    assert fleet.fired() == [10, 20, 30, 40]
+
+
+def test_a_tick_that_the_store_calls_early_is_fired_when_it_has_come(fleet):
+    replica = fleet.join(every(10))
+    fleet.play(8)
+    # Nobody told the replica: it believes to be a second further than the store is.
+    fleet.clock.set(fleet.at(7))
+    fleet.move(2)
+    replica.asked()
+    assert replica.turn() == pytest.approx(1)
+    assert (fleet.fired(), replica.asked()) == ([], ["fire", "now"])
+    fleet.play(1.01)
+    assert (fleet.fired(), fleet.lateness()) == ([10], [0])
+
+
+# Who.
+
+
+def test_who_fired_the_last_tick_fires_the_next_at_once(fleet):
+    leader, standby = fleet.join(every(10)), fleet.join(every(10))
+    fleet.play(10)
+    for each in (leader, standby):
+        each.asked()
+    assert fleet.status().leader == leader.id
+    fleet.play(9)
+    fleet.move(1)
+    standby.turn()
+    assert fleet.fired() == [10]
+    leader.turn()
+    assert (fleet.fired(), fleet.lateness()) == ([10, 20], [0, 0])
+
+
+def test_a_standby_looks_after_the_grace_and_finds_nothing_to_do(fleet):
+    _, standby = fleet.join(every(60)), fleet.join(every(60))
+    fleet.play(70)
+    standby.asked()
+    fleet.play(49.999)
+    assert standby.asked() == []
+    fleet.play(0.5)
+    assert standby.asked() == ["schedules"]
+    assert "fire" not in standby.asked()
+
+
+def test_a_lost_leader_delays_no_tick_by_more_than_a_second(fleet):
+    leader, second, third = (fleet.join(every(10)) for _ in range(3))
+    fleet.play(15)
+    fleet.kill(leader)
+    fleet.play(30)
+    assert fleet.fired() == [10, 20, 30, 40]
+    assert fleet.lateness() == [0, GRACE.total_seconds(), 0, 0]
+    assert timedelta() < GRACE < timedelta(seconds=1)
+    assert fleet.status().leader in (second.id, third.id)
+
+
+def test_a_replica_that_comes_second_rereads_and_goes_on(fleet):
+    first, second = fleet.join(every(10)), fleet.join(every(10))
+    fleet.move(10)
+    first.turn()
+    second.asked()
+    second.turn()
+    assert second.asked() == ["fire", "schedules"]
+    assert second.board.statuses["tock"].leader == first.id
+    assert second.heard(TickFired) == []
+    fleet.play(10.01)
+    assert fleet.fired() == [10, 20]
+
+
+def test_everybody_shows_the_same_facts_within_a_second_of_a_tick(fleet):
+    replicas = [fleet.join(every(10)) for _ in range(3)]
+    fleet.play(11)
+    stored = fleet.status()
+    for replica in replicas:
+        assert replica.board.statuses["tock"].last_fired_at == stored.last_fired_at
+        assert replica.board.statuses["tock"].leader == stored.leader
+
+
+@pytest.mark.parametrize(("role", "fires"), [(Role.SCHEDULER, True), (Role.WORKER, False), (Role.WEB, False)])
+def test_only_roles_that_fire_fire_the_fleets_ticks(fleet, role, fires):
+    fleet.join(every(10), role=role)
+    fleet.play(11)
+    assert bool(fleet.fired()) is fires
+
+
+# What changes.
+
+
+def test_a_pause_stops_a_replica_that_has_not_heard_of_it(fleet):
+    replica = fleet.join(every(10))
+    fleet.play(10)
+    replicas, fleet.replicas = fleet.replicas, []
+    fleet.pause()
+    fleet.replicas = replicas
+    fleet.play(30)
+    assert fleet.fired() == [10]
+    assert replica.board.statuses["tock"].paused_at is not None
+
+
+def test_a_resumed_schedule_goes_on_from_then(fleet):
+    fleet.join(every(10))
+    fleet.play(15)
+    fleet.pause()
+    fleet.play(27)
+    fleet.pause(paused=False)
+    fleet.play(18)
+    assert fleet.fired() == [10, 50, 60]
+    (row,) = fleet.rows(Decision.PAUSED)
+    assert (row.instant, row.until) == (fleet.at(15), fleet.at(42))
+
+
+def test_a_changed_rule_counts_from_then(fleet):
+    fleet.join(every(10, in_code=False))
+    fleet.play(15)
+    fleet.declare(every(4, in_code=False))
+    fleet.play(10)
+    assert fleet.fired() == [10, 16, 20, 24]
+
+
+def test_a_replica_that_has_not_heard_of_a_changed_rule_fires_none_of_the_old(fleet):
+    fleet.join(every(10, in_code=False))
+    fleet.play(5)
+    replicas, fleet.replicas = fleet.replicas, []
+    fleet.declare(every(7, in_code=False))
+    fleet.replicas = replicas
+    fleet.play(16)
+    assert fleet.fired() == [7, 14, 21]
+
+
+def test_a_schedule_that_is_registered_while_running_is_fired_and_no_more_once_withdrawn(fleet):
+    fleet.join()
+    fleet.play(5)
+    fleet.declare(every(10, in_code=False))
+    fleet.play(20)
+    assert fleet.fired() == [10, 20]
+    replicas, fleet.replicas = fleet.replicas, []
+    fleet.withdraw("tock")
+    fleet.replicas = replicas
+    fleet.play(20)
+    assert fleet.fired() == [10, 20]
+
+
+def test_a_schedule_that_starts_paused_waits_to_be_resumed(fleet):
+    fleet.join(every(10, paused=True, run_on_startup=True))
+    fleet.play(15)
+    assert fleet.fired() == []
+    fleet.pause(paused=False)
+    fleet.play(15)
+    assert fleet.fired() == [20, 30]
+
+
+def test_the_latest_start_wins_and_the_others_fire_its_rule(fleet):
+    old = fleet.join(every(10))
+    fleet.play(5)
+    new = fleet.join(every(3))
+    old.ticker.hear_change()
+    old.turn()
+    fleet.kill(new)
+    fleet.play(8)
+    assert fleet.fired() == [6, 9, 12]
+
+
+def test_what_the_store_has_lost_is_declared_again(fleet):
+    replica = fleet.join(every(10, in_code=False))
+    fleet.play(5)
+    fleet.withdraw("tock")
+    assert fleet.status().begun_at == fleet.at(5)
+    fleet.play(5)
+    assert (fleet.fired(), replica.turn() is not None) == ([10], True)
+
+
+# Orphans.
+
+
+def test_a_schedule_that_nobody_declares_is_recorded_once_and_not_fired(fleet):
+    owner = fleet.join(every(10))
+    others = [fleet.join() for _ in range(2)]
+    fleet.play(15)
+    fleet.leave(owner)
+    fleet.play(60)
+    assert fleet.fired() == [10]
+    (row,) = fleet.rows(Decision.ORPHANED)
+    assert (row.instant, row.count) == (fleet.at(10), 0)
+    assert fleet.status().orphaned_at is not None
+    assert {other.board.statuses["tock"].orphaned for other in others} == {True}
+
+
+def test_an_orphan_costs_no_statement(fleet):
+    owner, other = fleet.join(every(10)), fleet.join()
+    fleet.play(15)
+    fleet.leave(owner)
+    fleet.play(15)
+    other.asked()
+    fleet.play(100)
+    assert other.asked() == []
+
+
+def test_an_orphan_is_adopted_by_who_declares_it_and_counts_from_then(fleet):
+    owner, _ = fleet.join(every(10)), fleet.join()
+    fleet.play(15)
+    fleet.leave(owner)
+    fleet.play(60)
+    fleet.join(every(10))
+    fleet.play(30)
+    assert fleet.fired() == [10, 80, 90, 100]
+    assert fleet.status().orphaned_at is None
+
+
+# Errors.
+
+
+def test_a_store_that_is_away_costs_a_tick_only_its_time(fleet):
+    replica = fleet.join(every(10))
+    fleet.move(10)
+    replica.wire.fail("fire", 2)
+    for _ in range(2):
+        with pytest.raises(StoreUnreachable):
+            replica.turn()
+        fleet.move(0.5)
+    replica.turn()
+    assert (fleet.fired(), fleet.lateness()) == ([10], [1])
+    fleet.play(10)
+    assert fleet.fired() == [10, 20]
+
+
+def test_a_lost_reply_is_not_fired_again(fleet):
+    replica = fleet.join(every(10))
+    fleet.move(10)
+    replica.wire.lose_reply("fire")
+    with pytest.raises(StoreUnreachable):
+        replica.turn()
+    fleet.play(11)
+    assert fleet.fired() == [10, 20]
+    assert len(fleet.jobs()) == 2
+
+
+@pytest.mark.parametrize("operation", ["declare", "schedules", "fire"])
+def test_an_error_at_the_start_is_made_good_at_the_next_turn(fleet, operation):
+    replica = fleet.join()
+    fleet.leave(replica)
+    late = type(replica)(fleet, "late:1", [every(10, run_on_startup=True)])
+    fleet.replicas.append(late)
+    late.beat()
+    late.wire.fail(operation, 1)
+    with pytest.raises(StoreUnreachable):
+        late.turn()
+    late.turn()
+    fleet.play(10)
+    assert fleet.rows(Decision.FIRED)[0].mark == "start:2"
+    assert fleet.fired()[-1] == 10
+
+
+# Cost.
+
+
+def test_a_thousand_idle_schedules_cost_no_statement_between_ticks(fleet):
+    replicas = [fleet.join(*(every(3600, f"s{number}") for number in range(1000))) for _ in range(2)]
+    fleet.play(3610)
+    for replica in replicas:
+        replica.asked()
+    fleet.play(3580)
+    assert [replica.asked() for replica in replicas] == [[], []]
+
+
+def test_a_paused_overdue_schedule_costs_no_statement(fleet):
+    replica = fleet.join(every(1))
+    fleet.play(5)
+    fleet.pause()
+    fleet.play(5)
+    replica.asked()
+    assert replica.turn() is None
+    fleet.play(100)
+    assert replica.asked() == []
+
+
+# Misfire, as far as the ticker has a part in it.
+
+
+@pytest.mark.parametrize(("misfire", "fired"), [("skip", []), ("latest", [50]), ("all", [10, 20, 30, 40, 50])])
+def test_what_a_stopped_fleet_missed_follows_the_policy(fleet, misfire, fired):
+    schedule = every(10, misfire=Misfire(misfire))
+    fleet.leave(fleet.join(schedule))
+    fleet.play(57)
+    replica = fleet.join(schedule)
+    assert fleet.fired() == fired
+    missed = fleet.rows(Decision.MISSED)
+    assert len(missed) + len(fired) == 5
+    assert all(f"misfire={misfire}" in row.reason for row in fleet.rows(Decision.MISSED, Decision.FIRED))
+    assert [event.instant for event in replica.heard(TickSkipped)] == [row.instant for row in missed]
+    fleet.play(5)
+    assert fleet.fired() == [*fired, 60]
+
+
+# The start.
+
+
+def test_a_fleet_start_is_run_once_by_three_replicas(fleet):
+    schedule = every(3600, run_on_startup=True)
+    replicas = [fleet.join(schedule) for _ in range(3)]
+    fleet.play(60)
+    assert [row.mark for row in fleet.rows(Decision.FIRED)] == ["start:1"]
+    fleet.leave(replicas[0])
+    fleet.join(schedule)
+    fleet.play(60)
+    assert len(fleet.jobs()) == 1
+    for replica in list(fleet.replicas):
+        fleet.leave(replica)
+    for _ in range(3):
+        fleet.join(schedule)
+    assert [row.mark for row in fleet.rows(Decision.FIRED)] == ["start:1", "start:2"]
+
+
+def test_a_start_passes_over_no_instant(fleet):
+    schedule = every(10, run_on_startup=True, misfire=Misfire.ALL)
+    fleet.leave(fleet.join(schedule))
+    fleet.play(25)
+    fleet.join(schedule)
+    assert fleet.fired()[1:] == [10, 20, 25]
+
+
+def test_a_replicas_own_start_is_run_once_in_its_life(fleet):
+    schedule = every(3600, run_on_startup=True, coordination=PER_REPLICA)
+    replicas = [fleet.join(schedule) for _ in range(3)]
+    fleet.play(60)
+    assert sorted(row.replica for row in fleet.rows(Decision.FIRED)) == sorted(each.id for each in replicas)
+    # The others fall silent, and a new fleet begins: that is no new life of the one that woke up.
+    for replica in replicas:
+        fleet.kill(replica)
+    fleet.play(60)
+    fleet.join(schedule)
+    replicas[0].clock.advance(60)
+    fleet.replicas.append(replicas[0])
+    fleet.play(60)
+    assert len(fleet.rows(Decision.FIRED)) == 4
+
+
+# Ticks of each replica.
+
+
+def test_each_replica_has_ticks_of_its_own_in_its_private_queue(fleet):
+    replicas = [fleet.join(every(10, coordination=PER_REPLICA)) for _ in range(3)]
+    fleet.play(20)
+    for replica in replicas:
+        jobs = fleet.jobs(queue=private_queue(replica.id))
+        assert sorted(job.tick for job in jobs) == [fleet.at(10), fleet.at(20)]
+        assert replica.ticker.has_own
+    assert set(fleet.lateness()) == {0}
+    assert len(fleet.jobs()) == 6
+
+
+def test_a_replica_catches_up_with_nothing_from_before_its_start(fleet):
+    schedule = every(10, coordination=PER_REPLICA, misfire=Misfire.ALL)
+    fleet.leave(fleet.join(schedule))
+    fleet.play(57)
+    replica = fleet.join(schedule)
+    fleet.play(5)
+    assert [row.instant for row in fleet.rows(Decision.FIRED, Decision.MISSED)] == [fleet.at(60)]
+    assert fleet.jobs()[0].queue == private_queue(replica.id)
+
+
+def test_a_replica_that_was_asleep_catches_up_with_its_own_ticks(fleet):
+    schedule = every(10, coordination=PER_REPLICA, misfire=Misfire.ALL)
+    sleeper, other = fleet.join(schedule), fleet.join(schedule)
+    fleet.play(10)
+    fleet.replicas.remove(sleeper)
+    fleet.play(30)
+    sleeper.clock.advance(30)
+    fleet.replicas.append(sleeper)
+    fleet.play(5)
+    for replica in (sleeper, other):
+        ticks = sorted(job.tick for job in fleet.jobs(queue=private_queue(replica.id)))
+        assert ticks == [fleet.at(10), fleet.at(20), fleet.at(30), fleet.at(40)]
+
+
+@pytest.mark.parametrize(("role", "has_own"), [(Role.WORKER, True), (Role.WEB, True), (Role.SCHEDULER, False)])
+def test_a_replica_that_runs_no_user_code_has_no_ticks_of_its_own(fleet, role, has_own):
+    replica = fleet.join(every(10, coordination=PER_REPLICA), role=role)
+    fleet.play(10)
+    assert (replica.ticker.has_own, bool(fleet.jobs())) == (has_own, has_own)
+
+
+def test_a_replica_without_the_task_has_no_ticks_of_its_own(fleet):
+    fleet.join(every(10, coordination=PER_REPLICA))
+    stranger = fleet.join(tasks=())
+    fleet.play(10)
+    assert fleet.jobs(queue=private_queue(stranger.id)) == []
+
+
+def test_a_pause_holds_for_the_ticks_of_each_replica(fleet):
+    for _ in range(2):
+        fleet.join(every(10, coordination=PER_REPLICA))
+    fleet.play(15)
+    fleet.pause()
+    fleet.play(20)
+    fleet.pause(paused=False)
+    fleet.play(10)
+    assert fleet.fired() == [10, 10, 40, 40]
+
+
+# Clocks that lie.
+
+
+def test_five_replicas_whose_clocks_are_ten_minutes_apart_fire_nothing_early_or_twice(fleet):
+    schedules = [every(7, "a"), every(60, "b"), every(1.5, "c", misfire=Misfire.ALL)]
+    for skew in (-600, -300, 0, 300, 600):
+        fleet.join(*schedules, skew=skew)
+    leaders = set()
+    for _ in range(10):
+        fleet.play(31)
+        leader = next(each for each in fleet.replicas if each.id == fleet.status("c").leader)
+        leaders.add(leader.id)
+        # Whoever leads is lost, and another with a clock as wrong takes its place.
+        fleet.kill(leader)
+        fleet.play(1)
+        fleet.join(*schedules, skew=(leader.clock.now() - fleet.clock.now()).total_seconds())
+    assert len(leaders) > 1
+    for name, step in (("a", 7), ("b", 60), ("c", 1.5)):
+        assert fleet.fired(name) == [step * number for number in range(1, int(320 // step) + 1)]
+    assert min(fleet.lateness()) >= 0
+    assert max(fleet.lateness()) <= 1
+    assert len(fleet.jobs()) == len(fleet.rows(Decision.FIRED))
