@@ -42,6 +42,15 @@ def test_a_backfilled_tick_is_a_duplicate_for_the_next_backfill_and_for_the_rule
     assert len(rig.jobs()) == 3
 
 
+@promises("fire", "and a duplicate moves it too.")
+def test_a_tick_that_was_backfilled_ahead_of_the_rule_moves_the_last_tick_once_the_rule_comes_to_it(rig):
+    rig.declare(new_schedule())
+    rig.advance(60)
+    rig.fire(backfill(rig.now()))
+    assert [fired.answer for fired in rig.fire(tick_at(rig.now()))] == [FiredAnswer.DUPLICATE]
+    assert rig.schedule().last_tick == rig.now()
+
+
 def test_a_backfill_leaves_a_tick_that_was_fired(rig):
     rig.declare(new_schedule())
     (fired,) = rig.fire(tick_at(rig.now()))

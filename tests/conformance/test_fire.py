@@ -174,7 +174,7 @@ def test_a_tick_that_was_purged_stays_a_duplicate(rig):
     assert [fired.answer for fired in rig.fire(tick_at(rig.now()))] == [FiredAnswer.FIRED]
 
 
-@promises("fire", "`last_tick` only moves forward.")
+@promises("fire", "`last_tick` only moves forward, and")
 def test_last_tick_only_moves_forward(rig):
     rig.declare(new_schedule())
     rig.advance(600)

@@ -8,7 +8,7 @@ from drumline.errors import StoreUnreachable
 from drumline.events import TickFired, TickSkipped
 from drumline.model.replica import Role
 from drumline.model.schedule import Coordination, Decision, Misfire, Rule
-from drumline.policy.firing import private_queue
+from drumline.policy.firing import backfill_firing, private_queue
 from tests.engine.ticking import TickingFleet, every, finish
 
 PER_REPLICA = Coordination.PER_REPLICA
@@ -370,6 +370,17 @@ def test_what_a_stopped_fleet_missed_follows_the_policy(fleet, misfire, fired):
     assert [event.instant for event in replica.heard(TickSkipped)] == [row.instant for row in missed]
     fleet.play(5)
     assert fleet.fired() == [*fired, 60]
+
+
+def test_a_tick_that_was_backfilled_before_its_turn_is_not_tried_for_ever(fleet):
+    schedule = every(10)
+    fleet.leave(fleet.join(schedule))
+    fleet.play(57)
+    fleet.memory.fire([backfill_firing(schedule, fleet.at(10 * n)) for n in range(1, 6)], by="ann").run()
+    fleet.join(schedule)
+    fleet.play(3)
+    assert fleet.fired() == [10, 20, 30, 40, 50, 60]
+    assert len(fleet.jobs()) == 6
 
 
 # The start.

@@ -211,9 +211,9 @@ class Store(Protocol):
         before `last_tick`. Overlap looks at the unfinished jobs of the schedule's ticks: `skip` records
         the tick without a job; `queue_one` lets one job wait until the earlier one has ended, and skips further ones;
         `cancel_running` asks the earlier one to stop (a waiting one ends at once) and waits in the same way.
-        `last_tick` only moves forward. A trigger works while paused, obeys overlap and leaves no row. A backfill works
-        while paused too, takes the place of a row without a job, does not move `last_tick`, and where overlap is not
-        allowed its job waits for the one before.
+        `last_tick` only moves forward, and a duplicate moves it too. A trigger works while paused, obeys overlap and
+        leaves no row. A backfill works while paused too, takes the place of a row without a job, does not move
+        `last_tick`, and where overlap is not allowed its job waits for the one before.
         """
 
     # Operate.

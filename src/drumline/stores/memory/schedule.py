@@ -168,6 +168,9 @@ def _fire_one(state: State, now: datetime, firing: Firing, by: str) -> Fired:
         return Fired(FiredAnswer.EARLY)
     standing = state.ticks.get((firing.schedule, firing.replica, firing.mark))
     if _is_decided(state, plan, firing, standing):
+        # Of many instants only the first is known to be decided.
+        if firing.until is None:
+            _pass_over(plan, firing)
         return Fired(FiredAnswer.DUPLICATE, standing.job_id if standing is not None else None)
     fired = Fired(FiredAnswer.RECORDED)
     if firing.makes_job:
@@ -195,9 +198,14 @@ def _is_purged(state: State, firing: Firing) -> bool:
     return firing.instant <= purged.to or 0 <= start_epoch(firing.replica, firing.mark) <= purged.start
 
 
-def _move_on(now: datetime, plan: Plan, firing: Firing, fired: Fired, by: str) -> None:
+def _pass_over(plan: Plan, firing: Firing) -> None:
+    """Count the instants of this firing as decided."""
     if firing.moves_on:
         plan.last_tick = max(plan.last_tick, firing.until or firing.instant)
+
+
+def _move_on(now: datetime, plan: Plan, firing: Firing, fired: Fired, by: str) -> None:
+    _pass_over(plan, firing)
     if firing.decision is Decision.ORPHANED:
         plan.orphaned_at = now
     if fired.answer is FiredAnswer.FIRED and firing.decision is Decision.FIRED:

@@ -41,6 +41,9 @@ def _fire_one(step: Step, firing: Firing, by: str) -> Operation[Fired]:
     place = {"schedule": firing.schedule, "replica": firing.replica, "mark": firing.mark}
     rows = yield Statement(SQL["find_tick"], place)
     if _is_decided(plan, firing, rows):
+        # Of many instants only the first is known to be decided.
+        if firing.until is None:
+            yield from _pass_over(firing)
         return Fired(FiredAnswer.DUPLICATE, rows[0][0] if rows else None)
     fired = Fired(FiredAnswer.RECORDED)
     if firing.makes_job:
@@ -67,10 +70,15 @@ def _is_purged(plan: Plan, firing: Firing) -> bool:
     )
 
 
+def _pass_over(firing: Firing) -> Operation[None]:
+    """Count the instants of this firing as decided."""
+    if firing.moves_on:
+        yield Statement(SQL["move_on"], {"name": firing.schedule, "to": to_millis(firing.until or firing.instant)})
+
+
 def _move_on(step: Step, firing: Firing, fired: Fired, by: str) -> Operation[None]:
     name = firing.schedule
-    if firing.moves_on:
-        yield Statement(SQL["move_on"], {"name": name, "to": to_millis(firing.until or firing.instant)})
+    yield from _pass_over(firing)
     if firing.decision is Decision.ORPHANED:
         yield Statement(SQL["tell_orphaned"], {"name": name, "now": step.now})
     if fired.answer is FiredAnswer.FIRED and firing.decision is Decision.FIRED:
