@@ -92,6 +92,7 @@ def test_every_change_gives_the_schedule_a_version_of_its_own(rig):
         lambda: rig.declare(new_schedule(in_code=False, rule=EVERY_HOUR)),
         lambda: rig.pause(PauseKind.SCHEDULE, "tock"),
         lambda: rig.resume(PauseKind.SCHEDULE, "tock"),
+        lambda: rig.fire(tick_without_job(rig.now(), Decision.ORPHANED)),
         lambda: rig.store.withdraw(["tock"], by=BY).run() and rig.declare(new_schedule(in_code=False)),
     ]
     versions = []

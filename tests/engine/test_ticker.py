@@ -287,6 +287,19 @@ def test_an_orphan_is_adopted_by_who_declares_it_and_counts_from_then(fleet):
     assert fleet.status().orphaned_at is None
 
 
+def test_a_silent_owner_that_wakes_up_adopts_its_schedule_again(fleet):
+    owner, _ = fleet.join(every(10)), fleet.join()
+    fleet.play(15)
+    fleet.kill(owner)
+    fleet.play(60)
+    assert fleet.status().orphaned_at is not None
+    owner.clock.advance(60)
+    fleet.replicas.append(owner)
+    fleet.play(60)
+    assert fleet.status().orphaned_at is None
+    assert [instant for instant in fleet.fired() if instant > 76] == [80, 90, 100, 110, 120, 130]
+
+
 # Errors.
 
 

@@ -218,7 +218,7 @@ class ScheduleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule as the store holds it."""
 
     schedule: Schedule
-    # Grows with every change, pause and resume of it, and never repeats.
+    # Grows with every change, pause, resume and orphaning of it, and never repeats.
     version: int
     declared_at: datetime
     # Since when the present rule counts: it was declared, changed, resumed or adopted then.

@@ -176,7 +176,7 @@ def _fire_one(state: State, now: datetime, firing: Firing, by: str) -> Fired:
     if firing.makes_job:
         fired = _fire_job(state, now, firing, plan)
     tell_ledger(state, now, firing, by, firing.recorded_as(fired.answer), fired.job_id)
-    _move_on(now, plan, firing, fired, by)
+    _move_on(state, now, plan, firing, fired, by)
     return fired
 
 
@@ -204,10 +204,11 @@ def _pass_over(plan: Plan, firing: Firing) -> None:
         plan.last_tick = max(plan.last_tick, firing.until or firing.instant)
 
 
-def _move_on(now: datetime, plan: Plan, firing: Firing, fired: Fired, by: str) -> None:
+def _move_on(state: State, now: datetime, plan: Plan, firing: Firing, fired: Fired, by: str) -> None:
     _pass_over(plan, firing)
     if firing.decision is Decision.ORPHANED:
         plan.orphaned_at = now
+        tell_change(state, plan)
     if fired.answer is FiredAnswer.FIRED and firing.decision is Decision.FIRED:
         plan.last_fired_at, plan.last_mark, plan.leader = now, firing.mark, by
 

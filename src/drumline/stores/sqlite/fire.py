@@ -9,7 +9,7 @@ from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing, Overla
 from drumline.stores.base import topic
 from drumline.stores.sqlite.ending import cancel_waiting
 from drumline.stores.sqlite.produce import add, find_standing
-from drumline.stores.sqlite.schedule import SQL, Plan, find_plan, tell_ledger
+from drumline.stores.sqlite.schedule import SQL, Plan, find_plan, tell_change, tell_ledger
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Operation, Row, Statement, in_turn
 
@@ -81,6 +81,7 @@ def _move_on(step: Step, firing: Firing, fired: Fired, by: str) -> Operation[Non
     yield from _pass_over(firing)
     if firing.decision is Decision.ORPHANED:
         yield Statement(SQL["tell_orphaned"], {"name": name, "now": step.now})
+        yield from tell_change(step, name)
     if fired.answer is FiredAnswer.FIRED and firing.decision is Decision.FIRED:
         yield Statement(SQL["tell_fired"], {"name": name, "now": step.now, "mark": firing.mark, "by": by})
 
