@@ -98,7 +98,7 @@ def test_a_tick_without_a_job_is_recorded_with_its_reason(rig):
     assert [fired.answer for fired in rig.fire(tick_at(first))] == [FiredAnswer.DUPLICATE]
 
 
-@promises("fire", "so is a row of many instants that begins at or before `last_tick`.")
+@promises("fire", "so is a row of many instants that begins at or before `last_tick`,")
 def test_a_row_of_many_instants_that_begins_before_the_last_tick_is_a_duplicate(rig):
     rig.declare(new_schedule())
     first = rig.later(60)
@@ -111,6 +111,17 @@ def test_a_row_of_many_instants_that_begins_before_the_last_tick_is_a_duplicate(
         )
         assert [fired.answer for fired in rig.fire(late)] == [FiredAnswer.DUPLICATE]
     assert rig.ticks("tock") == rows
+
+
+@promises("fire", "unless it is a replica's own.")
+def test_a_row_of_many_instants_of_one_replica_does_not_ask_how_far_the_others_are(rig):
+    rig.declare(new_schedule())
+    first = rig.later(60)
+    rig.advance(660)
+    rig.fire(tick_at(rig.now(), replica=OTHER_REPLICA))
+    shared = tick_without_job(first, Decision.MISSED, until=rig.now(), count=11)
+    own = msgspec.structs.replace(shared, mark=f"{to_millis(first)}+", replica=REPLICA)
+    assert [fired.answer for fired in rig.fire(own, own)] == [FiredAnswer.RECORDED, FiredAnswer.DUPLICATE]
 
 
 @promises("fire", "A schedule that is unknown or paused refuses.")

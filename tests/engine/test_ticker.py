@@ -477,6 +477,21 @@ def test_a_replica_that_was_asleep_catches_up_with_its_own_ticks(fleet):
         assert ticks == [fleet.at(10), fleet.at(20), fleet.at(30), fleet.at(40)]
 
 
+def test_many_ticks_that_a_replica_slept_through_share_a_row_though_others_went_on(fleet):
+    schedule = every(1, coordination=PER_REPLICA)
+    sleeper = fleet.join(schedule)
+    other = fleet.join(schedule)
+    fleet.play(1)
+    fleet.replicas.remove(sleeper)
+    fleet.play(1500)
+    sleeper.clock.advance(1500)
+    sleeper.beat()
+    sleeper.turn()
+    rows = [row for row in fleet.rows() if row.replica == sleeper.id]
+    assert sum(row.count for row in rows) == 1501
+    assert sum(row.count for row in fleet.rows() if row.replica == other.id) == 1501
+
+
 @pytest.mark.parametrize(("role", "has_own"), [(Role.WORKER, True), (Role.WEB, True), (Role.SCHEDULER, False)])
 def test_a_replica_that_runs_no_user_code_has_no_ticks_of_its_own(fleet, role, has_own):
     replica = fleet.join(every(10, coordination=PER_REPLICA), role=role)

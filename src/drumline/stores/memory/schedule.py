@@ -185,7 +185,8 @@ def _is_decided(state: State, plan: Plan, firing: Firing, standing: Tick | None)
         return False
     return (
         standing is not None
-        or (firing.until is not None and firing.is_tick and firing.instant <= plan.last_tick)
+        # Of a replica's own ticks the schedule's last tick, which may be another's, tells nothing.
+        or (firing.until is not None and firing.is_tick and not firing.replica and firing.instant <= plan.last_tick)
         or _is_purged(state, firing)
     )
 

@@ -56,7 +56,9 @@ def _fire_one(step: Step, firing: Firing, by: str) -> Operation[Fired]:
 def _is_decided(plan: Plan, firing: Firing, rows: Sequence[Row]) -> bool:
     if firing.decision is Decision.BACKFILL and rows and rows[0][0] is None:
         return False
-    is_begun = firing.until is not None and firing.is_tick and to_millis(firing.instant) <= plan.last_tick
+    # Of a replica's own ticks the schedule's last tick, which may be another's, tells nothing.
+    is_of_many = firing.until is not None and firing.is_tick and not firing.replica
+    is_begun = is_of_many and to_millis(firing.instant) <= plan.last_tick
     return bool(rows) or is_begun or _is_purged(plan, firing)
 
 
