@@ -96,6 +96,16 @@ def test_a_tick_that_the_store_calls_early_is_fired_when_it_has_come(fleet):
     assert (fleet.fired(), fleet.lateness()) == ([10], [0])
 
 
+def test_an_early_tick_hides_no_other_answer(fleet):
+    late = msgspec.structs.replace(every(60, "a"), rule=Rule(every=timedelta(minutes=1), start=fleet.at(8.2)))
+    owner, replica = fleet.join(every(8, "b")), fleet.join(late)
+    fleet.kill(owner)
+    fleet.move(8.5)
+    fleet.clock.set(fleet.at(8.1))
+    finish(replica.ticker.step())
+    assert [(event.schedule, event.instant) for event in replica.heard(TickFired)] == [("b", fleet.at(8))]
+
+
 # Who.
 
 

@@ -311,19 +311,21 @@ class Ticker:
     async def _fire(self, firings: list[tuple[Line, Firing]]) -> bool:
         """Have these recorded; say whether each was decided by somebody."""
         doubtful: set[str] = set()
+        is_early = False
         left = iter(firings)
         while batch := list(islice(left, BATCH)):
             answers = await self._store.fire([firing for _, firing in batch], by=self._replica)
             for (line, firing), fired in zip(batch, answers, strict=True):
                 self._take_note(line, firing, fired)
-                if fired.answer not in (FiredAnswer.FIRED, FiredAnswer.RECORDED, FiredAnswer.OVERLAP):
-                    doubtful.add(line.name)
                 if fired.answer is FiredAnswer.EARLY:
-                    self._board.learn_time(await self._store.now(), self._clock.monotonic())
-                    return False
+                    is_early = True
+                elif fired.answer not in (FiredAnswer.FIRED, FiredAnswer.RECORDED, FiredAnswer.OVERLAP):
+                    doubtful.add(line.name)
+        if is_early:
+            self._board.learn_time(await self._store.now(), self._clock.monotonic())
         if doubtful:
             await self._read(doubtful)
-        return True
+        return not is_early
 
     def _take_note(self, line: Line, firing: Firing, fired: Fired) -> None:
         if firing.moves_on and fired.answer in _DECIDED:

@@ -209,10 +209,10 @@ class Store(Protocol):
         worked out from an older version of the schedule is stale: both leave nothing. A tick that stands in the
         ledger, or is as old as what was purged from it, is a duplicate; so is a row of many instants that begins at or
         before `last_tick`, unless it is a replica's own. Overlap looks at the unfinished jobs of the schedule's ticks:
-        `skip` records the tick without a job; `queue_one` lets one job wait until the earlier one has ended, and skips further ones;
-        `cancel_running` asks the earlier one to stop (a waiting one ends at once) and waits in the same way.
-        `last_tick` only moves forward, and a duplicate moves it too. A trigger works while paused, obeys overlap and
-        leaves no row. A backfill works while paused too, takes the place of a row without a job, does not move
+        `skip` records the tick without a job; `queue_one` lets one job wait until the earlier one has ended, and skips
+        further ones; `cancel_running` asks the earlier one to stop (a waiting one ends at once) and waits in the same
+        way. `last_tick` only moves forward, and a duplicate moves it too. A trigger works while paused, obeys overlap
+        and leaves no row. A backfill works while paused too, takes the place of a row without a job, does not move
         `last_tick`, and where overlap is not allowed its job waits for the one before.
         """
 
