@@ -10,6 +10,7 @@ from drumline.model.replica import Role
 from drumline.model.schedule import Coordination, Decision, Misfire, Rule
 from drumline.policy.firing import backfill_firing, private_queue
 from tests.engine.ticking import TickingFleet, every, finish
+from tests.support.build import BY
 
 PER_REPLICA = Coordination.PER_REPLICA
 
@@ -352,6 +353,28 @@ def test_an_error_at_the_start_is_made_good_at_the_next_turn(fleet, operation):
     fleet.play(10)
     assert fleet.rows(Decision.FIRED)[0].mark == "start:2"
     assert fleet.fired()[-1] == 10
+
+
+def test_an_error_while_an_orphan_is_recorded_is_made_good(fleet):
+    owner, other = fleet.join(every(10)), fleet.join()
+    fleet.leave(owner)
+    other.ticker.hear_change()
+    other.wire.fail("fire", 1)
+    with pytest.raises(StoreUnreachable):
+        other.turn()
+    other.turn()
+    assert len(fleet.rows(Decision.ORPHANED)) == 1
+
+
+def test_an_error_while_declaring_again_is_made_good(fleet):
+    replica = fleet.join(every(10, in_code=False))
+    fleet.memory.withdraw(["tock"], by=BY).run()
+    replica.ticker.hear_change()
+    replica.wire.fail("declare", 1)
+    with pytest.raises(StoreUnreachable):
+        replica.turn()
+    replica.turn()
+    assert fleet.status().schedule.name == "tock"
 
 
 # Cost.

@@ -143,13 +143,16 @@ class Ticker:
         self._is_stale = True
 
     async def _read_all(self) -> None:
-        # Before the call, so that a change during it leads to another.
+        # Before the calls, so that a change during them leads to another.
         self._is_stale = False
         try:
-            statuses = await self._store.schedules()
+            await self._read_anew()
         except BaseException:
             self._is_stale = True
             raise
+
+    async def _read_anew(self) -> None:
+        statuses = await self._store.schedules()
         self._born = self._born or self._board.now
         self._board.see_all(statuses)
         for gone in self._lines.keys() - self._board.statuses.keys():
