@@ -381,6 +381,7 @@ class Drumline:
             self._store = self._stand_in or open_store(
                 given.url,
                 clock=self._clock,
+                namespace=given.namespace,
                 synchronous=given.synchronous,
                 allow_network_fs=given.allow_network_fs,
             )

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from drumline.clock import ManualClock
+from drumline.clock import ManualClock, fresh_id
 from drumline.stores.base import Store
 from drumline.stores.memory import MemoryStore
 from tests.support.broken import BROKEN
@@ -62,6 +62,32 @@ def _age_sqlite(address: str) -> Callable[[], object]:
     return read_all
 
 
+def _open_redis(address: str, clock: ManualClock) -> Store:
+    from tests.support import valkey
+
+    store = valkey.open_store(address)
+    valkey.follow(store, clock.now())
+    return store
+
+
+def _redis_address(folder: Path) -> str:
+    from tests.support import valkey
+
+    return f"{valkey.shared_url()} t{fresh_id()}"
+
+
+def _follow_redis(store: Store, now: datetime) -> None:
+    from tests.support import valkey
+
+    valkey.follow(store, now)
+
+
+def _age_redis(address: str) -> Callable[[], object]:
+    from tests.support import valkey
+
+    return valkey.age(address)
+
+
 ALL = (
     Maker("memory", _open_memory),
     Maker(
@@ -71,6 +97,14 @@ ALL = (
         is_shared=True,
         connect=sqlite3.connect,
         age=_age_sqlite,
+    ),
+    Maker(
+        "redis",
+        _open_redis,
+        address=_redis_address,
+        is_shared=True,
+        follow=_follow_redis,
+        age=_age_redis,
     ),
 )
 

@@ -12,13 +12,15 @@ from drumline.stores.base import Store
 
 __all__ = ["open_store"]
 
-_EXPECTED = "expected sqlite:///file.db (sqlite:////absolute/file.db) or memory://"
+_EXPECTED = "expected sqlite:///file.db (sqlite:////absolute/file.db), redis://host:6379/0 or memory://"
+_REDIS = ("redis", "rediss", "unix")
 
 
 def open_store(
     url: str,
     *,
     clock: Clock | None = None,
+    namespace: str = "drumline",
     synchronous: Literal["full", "normal"] = "full",
     allow_network_fs: bool = False,
 ) -> Store:
@@ -33,7 +35,17 @@ def open_store(
 
         path = _sqlite_path(url)
         return SqliteStore(path, clock=clock, synchronous=synchronous, allow_network_fs=allow_network_fs)
+    if parts.scheme.partition("+")[0] in _REDIS:
+        return _open_redis(url, namespace)
     raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
+
+
+def _open_redis(url: str, namespace: str) -> Store:
+    try:
+        from drumline.stores.redis import RedisStore
+    except ImportError as error:
+        raise BadSettings(f"store URL {mask_url(url)!r}: install the driver, pip install 'drumline[redis]'") from error
+    return RedisStore(url, namespace=namespace)
 
 
 def _sqlite_path(url: str) -> str:

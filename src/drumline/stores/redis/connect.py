@@ -1,0 +1,197 @@
+"""Connections to the server: how it is found, what is refused, and what the driver's exceptions mean."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from redis import exceptions
+from redis.crc import key_slot
+
+from drumline.errors import SchemaMismatch, StoreError, StoreUnreachable, StoreUnusable
+from drumline.stores.redis.address import Address, Node, Wire
+from drumline.stores.redis.scripts import SCRIPTS
+
+__all__ = ["AWAY", "SCHEMA", "Server", "translate"]
+
+# The version of keys and scripts that this code knows.
+SCHEMA = 1
+_OLDEST_VERSION = (6, 2)
+
+logger = logging.getLogger("drumline.redis")
+
+# What passes by itself: the server is starting, another one has taken over, or nobody was there.
+AWAY = (
+    exceptions.ConnectionError,
+    exceptions.TimeoutError,
+    exceptions.BusyLoadingError,
+    exceptions.ReadOnlyError,
+    exceptions.AskError,
+    exceptions.TryAgainError,
+    exceptions.ClusterDownError,
+    OSError,
+)
+_REFUSED = (exceptions.AuthenticationError, exceptions.AuthorizationError, exceptions.NoPermissionError)
+_PASSING = ("BUSY ", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED")
+
+
+class Server:
+    """The server of one store: where it is now, and whether it holds what this code can use."""
+
+    def __init__(self, address: Address, namespace: str) -> None:
+        self.address = address
+        # The braces keep all keys of the namespace in one slot of a cluster.
+        self.base = f"{{{namespace}}}".encode()
+        # Nodes of a cluster that were heard of; any of them knows where our slot is.
+        self._heard_of: tuple[Node, ...] = ()
+        self._has_held_schema = False
+
+    @property
+    def shown(self) -> str:
+        return self.address.shown
+
+    def open(self) -> Wire:
+        """A connection to the server that has our keys."""
+        failure: Exception | None = None
+        for node in self._candidates():
+            try:
+                return self._open_at(node)
+            except AWAY as error:
+                if isinstance(error, _REFUSED):
+                    raise
+                failure = error
+        raise failure or exceptions.ConnectionError("no server was found")
+
+    def prepare(self, wire: Wire) -> None:
+        """Give the server the scripts, and see that it is one that this code can use."""
+        loads = [("SCRIPT", "LOAD", script.text) for script in SCRIPTS.values()]
+        *_, info = ask(wire, [*loads, ("INFO", "server")])
+        _check_version(info, self.shown)
+
+    def check_schema(self, wire: Wire, *, will_migrate: bool) -> None:
+        """Refuse keys of another version. What this store has held, and is gone, is begun anew."""
+        (text,) = ask(wire, [("GET", self.base + b":schema")])
+        if text is None and self._has_held_schema:
+            logger.error(
+                "%s: all jobs and schedules are gone: the server was restarted without persistence, or was emptied;"
+                " going on with an empty store",
+                self.shown,
+            )
+            ask(wire, [("EVALSHA", SCRIPTS["migrate"].digest, 1, self.base, SCHEMA)])
+            return
+        self.see_schema(None if text is None else int(text), will_migrate=will_migrate)
+
+    def see_schema(self, version: int | None, *, will_migrate: bool = False) -> None:
+        """Refuse a version that is not this code's."""
+        if version is not None and version > SCHEMA:
+            raise SchemaMismatch(
+                f"{self.shown} has schema version {version}, but this Drumline knows only {SCHEMA}: upgrade Drumline"
+            )
+        if version is None and not will_migrate:
+            raise SchemaMismatch(f"{self.shown} holds no Drumline keys: run `drumline migrate`")
+        self._has_held_schema = version is not None
+
+    def _candidates(self) -> Iterator[Node | None]:
+        """Where the server may be, the likeliest first."""
+        if self.address.kind == "sentinel":
+            yield from (self._ask_sentinel(node) for node in self.address.nodes)
+        elif not self.address.nodes:
+            yield None
+        else:
+            yield from dict.fromkeys([*self._heard_of, *self.address.nodes])
+
+    def _open_at(self, node: Node | None) -> Wire:
+        wire = self._connect(node)
+        if self.address.kind != "cluster":
+            return wire
+        try:
+            (slots,) = ask(wire, [("CLUSTER", "SLOTS")])
+        except BaseException:
+            wire.disconnect()
+            raise
+        owner = self._find_owner(slots, node)
+        if owner == node:
+            return wire
+        wire.disconnect()
+        return self._connect(owner)
+
+    def _connect(self, node: Node | None) -> Wire:
+        wire = self.address.connect(node)
+        wire.connect()
+        return wire
+
+    def _ask_sentinel(self, node: Node) -> Node:
+        """Where the sentinel says that the server is."""
+        wire = self.address.connect(node, db=0, username=None, password=None)
+        try:
+            wire.connect()
+            (found,) = ask(wire, [("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.address.service)])
+        finally:
+            wire.disconnect()
+        if found is None:
+            raise StoreUnusable(f"{self.shown}: the sentinels know no service {self.address.service!r}: mend the URL")
+        return found[0].decode(), int(found[1])
+
+    def _find_owner(self, slots: Any, asked: Node | None) -> Node:
+        """Which node of the cluster has our slot; all of them are remembered."""
+        wanted = key_slot(self.base)
+        nodes: list[Node] = []
+        owner: Node | None = None
+        for first, last, *holders in slots:
+            # A node that does not know its own name is the one that was asked.
+            found = [(holder[0].decode() or (asked or ("", 0))[0], int(holder[1])) for holder in holders]
+            nodes += found
+            if first <= wanted <= last:
+                owner = found[0]
+        self._heard_of = tuple(nodes)
+        if owner is None:
+            raise exceptions.ClusterDownError("the slot of the namespace is not served")
+        return owner
+
+
+def ask(wire: Wire, commands: list[tuple[Any, ...]]) -> list[Any]:
+    """The answers to these commands, sent together; the first error among them is raised when all are read."""
+    wire.send_packed_command(wire.pack_commands(commands))
+    answers: list[Any] = []
+    failure: exceptions.ResponseError | None = None
+    for _ in commands:
+        try:
+            answers.append(wire.read_response())
+        except exceptions.ResponseError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return answers
+
+
+def translate(error: Exception, shown: str) -> StoreError:
+    """What the driver's exception means for a store."""
+    if isinstance(error, StoreError):
+        return error
+    text = str(error)
+    if isinstance(error, _REFUSED) or text.startswith(("NOAUTH", "WRONGPASS")):
+        return StoreUnusable(f"{shown}: the server refuses this user: mend user and password, or its rights ({text})")
+    if isinstance(error, AWAY) or text.startswith(_PASSING):
+        return StoreUnreachable(f"{shown}: the server is out of reach: try again ({text})")
+    if isinstance(error, exceptions.OutOfMemoryError):
+        return StoreUnusable(
+            f"{shown}: the server's memory is full: make room; nothing that was stored is lost ({text})"
+        )
+    if text.startswith("MISCONF"):
+        return StoreUnusable(f"{shown}: the server cannot write to its disk: look at the disk ({text})")
+    return StoreError(f"{shown}: {text}")
+
+
+def _check_version(info: bytes, shown: str) -> None:
+    facts = read_facts(info)
+    version = facts.get("redis_version", "0")
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    if numbers < _OLDEST_VERSION:
+        raise StoreUnusable(f"{shown}: Redis {version} is too old: Drumline needs 6.2 or newer, or Valkey")
+
+
+def read_facts(info: bytes) -> Mapping[str, str]:
+    """The answer to INFO, line by line."""
+    lines = (line.partition(":") for line in info.decode().splitlines())
+    return {name: value for name, _, value in lines}

@@ -1,0 +1,279 @@
+"""A line to the server: a thread with a connection, through which calls go as they come.
+
+What has queued up while the line was busy is sent together and answered together; enqueues among it become one call.
+A call whose answer is lost is sent again: every script may be repeated. A caller that is cancelled does not disturb
+the line, which reads every answer to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from redis import exceptions
+
+from drumline.clock import SystemClock
+from drumline.errors import StoreError
+from drumline.stores.redis.address import Wire
+from drumline.stores.redis.calls import Call
+from drumline.stores.redis.connect import AWAY, SCHEMA, Server, translate
+from drumline.stores.redis.pack import pack_groups
+from drumline.stores.redis.scripts import SCRIPTS
+
+__all__ = ["Line"]
+
+# How long calls are tried for while the server is away, and how long to wait before the next try, in seconds.
+_PATIENCE = 10.0
+_FIRST_WAIT = 0.02
+_LONGEST_WAIT = 0.5
+_MOST_TOGETHER = 256
+# Of jobs in enqueues that become one call.
+_MOST_JOBS = 1_000
+
+_MIGRATE = "migrate"
+
+
+class _Sent:
+    """One call on its way: what it asks, and where its answer goes."""
+
+    __slots__ = ("answer", "call", "error", "reply")
+
+    def __init__(self, call: Call, reply: Future[Any] | _LoopReply) -> None:
+        self.call = call
+        self.reply = reply
+        self.answer: Any = None
+        self.error: Exception | None = None
+
+
+class _LoopReply:
+    """Where an answer for an event loop goes."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+
+
+class Line:
+    """A thread with a connection, started when there is work."""
+
+    def __init__(self, server: Server, name: str) -> None:
+        self._server = server
+        self._name = name
+        self._timer = SystemClock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._condition = threading.Condition()
+        self._queue: deque[_Sent] = deque()
+        self._thread: threading.Thread | None = None
+        self._is_closing = False
+        self._wire: Wire | None = None
+
+    def submit(self, call: Call) -> asyncio.Future[Any]:
+        """Make the call; its answer comes to this event loop."""
+        reply = _LoopReply(asyncio.get_running_loop())
+        self._put(_Sent(call, reply))
+        return reply.future
+
+    def call(self, call: Call) -> Any:
+        """Make the call, and block this thread until it is answered."""
+        reply: Future[Any] = Future()
+        self._put(_Sent(call, reply))
+        return reply.result()
+
+    def post(self, call: Call) -> None:
+        """Make the call, and do not wait for its answer."""
+        self._put(_Sent(call, Future()))
+
+    def close(self) -> None:
+        """Do what is queued, then give back thread and connection."""
+        with self._condition:
+            thread = self._thread
+            self._is_closing = thread is not None
+            self._condition.notify_all()
+        if thread is not None:
+            thread.join()
+
+    def forget(self) -> None:
+        """In a child process: thread, queue, locks and connection are the parent's."""
+        self._begin()
+
+    def _put(self, sent: _Sent) -> None:
+        with self._condition:
+            self._queue.append(sent)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._thread.start()
+            self._condition.notify()
+
+    def _work(self) -> None:
+        while sent := self._take():
+            self._serve(sent)
+            _deliver(sent)
+
+    def _take(self) -> list[_Sent]:
+        """What has queued up; nothing when the thread shall end."""
+        with self._condition:
+            while not self._queue:
+                if self._is_closing:
+                    self._disconnect()
+                    self._thread, self._is_closing = None, False
+                    return []
+                self._condition.wait()
+            return [self._queue.popleft() for _ in range(min(len(self._queue), _MOST_TOGETHER))]
+
+    def _serve(self, sent: Sequence[_Sent]) -> None:
+        """Make the calls, again and again while the server is away and there is patience."""
+        end = self._timer.monotonic() + _PATIENCE
+        wait = _FIRST_WAIT
+        groups = _join_enqueues(sent)
+        while groups:
+            try:
+                failure, groups = self._exchange(groups)
+            except AWAY as error:
+                failure = error
+                self._disconnect()
+            except (exceptions.RedisError, StoreError) as error:
+                self._disconnect()
+                return _fail(groups, error, self._server.shown)
+            if not groups:
+                return None
+            if isinstance(failure, exceptions.AuthenticationError) or self._timer.monotonic() > end:
+                return _fail(groups, failure, self._server.shown)
+            self._pause(wait)
+            wait = min(wait * 2, _LONGEST_WAIT)
+        return None
+
+    def _exchange(self, groups: list[list[_Sent]]) -> tuple[Exception, list[list[_Sent]]]:
+        """Send the calls and read their answers; gives those that have to be sent again, and why."""
+        migrates = any(group[0].call.script == _MIGRATE for group in groups)
+        wire = self._connected(will_migrate=migrates)
+        wire.send_packed_command(wire.pack_commands([self._command(group) for group in groups]))
+        again: list[list[_Sent]] = []
+        failure: Exception = exceptions.ConnectionError("no answer")
+        for place, group in enumerate(groups):
+            try:
+                _answer(group, wire.read_response())
+            except exceptions.NoScriptError as error:
+                failure = error
+                again.append(group)
+            except AWAY as error:
+                failure = error
+                again.append(group)
+                if not isinstance(error, exceptions.ResponseError):
+                    # Nothing more comes: what was not answered may have been done, and is asked for again.
+                    again += groups[place + 1 :]
+                    break
+            except exceptions.ResponseError as error:
+                _fail([group], error, self._server.shown)
+        if again:
+            # A new connection goes to whoever has the keys now, and brings the scripts.
+            self._disconnect()
+        if migrates:
+            self._see_migrated(groups)
+        return failure, again
+
+    def _see_migrated(self, groups: Sequence[Sequence[_Sent]]) -> None:
+        for group in groups:
+            if group[0].call.script == _MIGRATE and group[0].answer is not None:
+                try:
+                    self._server.see_schema(group[0].answer[0])
+                except StoreError as error:
+                    group[0].error = error
+
+    def _command(self, group: Sequence[_Sent]) -> tuple[Any, ...]:
+        call = group[0].call
+        args = call.args
+        if call.size:
+            args = (pack_groups([one.call.group for one in group]),)
+        elif call.script == _MIGRATE:
+            args = (SCHEMA,)
+        return ("EVALSHA", SCRIPTS[call.script].digest, 1, self._server.base, *args)
+
+    def _connected(self, *, will_migrate: bool) -> Wire:
+        if self._wire is None:
+            wire = self._server.open()
+            try:
+                self._server.prepare(wire)
+                self._server.check_schema(wire, will_migrate=will_migrate)
+            except BaseException:
+                wire.disconnect()
+                raise
+            self._wire = wire
+        return self._wire
+
+    def _disconnect(self) -> None:
+        if self._wire is not None:
+            self._wire.disconnect()
+            self._wire = None
+
+    def _pause(self, seconds: float) -> None:
+        with self._condition:
+            if not self._is_closing:
+                self._condition.wait(seconds)
+
+
+def _join_enqueues(sent: Sequence[_Sent]) -> list[list[_Sent]]:
+    """The calls, each alone, but enqueues that follow each other together."""
+    groups: list[list[_Sent]] = []
+    size = 0
+    for one in sent:
+        if one.call.size and groups and groups[-1][0].call.size and size + one.call.size <= _MOST_JOBS:
+            groups[-1].append(one)
+            size += one.call.size
+        else:
+            groups.append([one])
+            size = one.call.size
+    return groups
+
+
+def _answer(group: Sequence[_Sent], answer: Any) -> None:
+    if group[0].call.size:
+        for one, its in zip(group, answer, strict=True):
+            one.answer = its
+    else:
+        group[0].answer = answer
+
+
+def _fail(groups: Sequence[Sequence[_Sent]], error: Exception, shown: str) -> None:
+    for group in groups:
+        for one in group:
+            one.error = translate(error, shown)
+            one.error.__cause__ = error if one.error is not error else None
+
+
+def _deliver(sent: Sequence[_Sent]) -> None:
+    """Give each caller its answer, or its error."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Sent]] = {}
+    for one in sent:
+        if isinstance(one.reply, _LoopReply):
+            by_loop.setdefault(one.reply.loop, []).append(one)
+        elif one.error is not None:
+            one.reply.set_exception(one.error)
+        else:
+            one.reply.set_result(one.answer)
+    for loop, group in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_answer_all, group)
+        except RuntimeError:
+            # The loop has closed, and with it all who waited there.
+            continue
+
+
+def _answer_all(sent: Sequence[_Sent]) -> None:
+    for one in sent:
+        assert isinstance(one.reply, _LoopReply)
+        future = one.reply.future
+        # A caller who was cancelled is no longer there to get it.
+        if future.done():
+            continue
+        if one.error is not None:
+            future.set_exception(one.error)
+        else:
+            future.set_result(one.answer)

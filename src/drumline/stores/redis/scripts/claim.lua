@@ -1,0 +1,137 @@
+-- claim: take the first due jobs of the named tasks, queue by queue, each giving at most its share.
+-- KEYS[1] base   ARGV[1] msgpack [replica, token, limit, [[queue, its limit], ...], [task, ...]]
+-- touches  base:time base:token:<token> (the claims it gave, for a minute)  base:delayed base:body base:state
+--   base:lane:<lane> base:lanes base:paused base:running (zset by lease end)  base:held:<replica> (set of ids)
+--   base:counts base:keys base:until base:running_of (hash: schedule to how many of its jobs run)
+-- answers  [now, next due, claims as of `show_claims`] for a token that was used,
+--   else [now, next due, nothing, ids, fences, attempts, releases, dues, bodies]
+-- uses  clock records places keys claims
+local replica, token, limit, shares, tasks = unpack(cmsgpack.unpack(ARGV[1]))
+local TOKEN_LIFE = 60000
+local PROMOTED_AT_ONCE = 10000
+local token_key = base .. ':token:' .. token
+
+local function find_next_due()
+  local ahead = redis.call('ZRANGEBYSCORE', base .. ':delayed', now + 1, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return ahead[2] and tonumber(ahead[2]) or false
+end
+
+-- A token's text is ids and fences in turn.
+local given = redis.call('GET', token_key)
+if given then
+  local ids, fences = {}, {}
+  for first = 1, #given, 24 do
+    local id = string.sub(given, first, first + 15)
+    ids[#ids + 1] = id
+    fences[id] = struct.unpack('>I8', given, first + 16)
+  end
+  local held = {}
+  for _, claim in ipairs(show_claims(ids)) do
+    if fences[claim[1]] == claim[2] then held[#held + 1] = claim end
+  end
+  return { now, find_next_due(), held }
+end
+
+follow_clock()
+local next_due = not promote(PROMOTED_AT_ONCE) and now
+
+local known, paused = {}, {}
+for _, task in ipairs(tasks) do known[task] = true end
+for _, queue in ipairs(redis.call('HKEYS', base .. ':paused')) do paused[queue] = true end
+local open = {}
+for _, lane in ipairs(redis.call('SMEMBERS', base .. ':lanes')) do
+  local queue, task = string.match(lane, '^(%S+) (%S+)$')
+  if known[task] and not paused[queue] then open[#open + 1] = { queue = queue, lane = lane, key = base .. ':lane:' .. lane } end
+end
+
+local ids, dues = {}, {}
+
+local function look(lane)
+  local head = redis.call('ZRANGE', lane.key, 0, 0, 'WITHSCORES')
+  if not head[1] then
+    redis.call('SREM', base .. ':lanes', lane.lane)
+    return false
+  end
+  lane.id, lane.score = head[1], tonumber(head[2])
+  return true
+end
+
+local function is_before(one, other)
+  return one.score < other.score or (one.score == other.score and one.id < other.id)
+end
+
+local function take(lane, found)
+  for n = 1, #found, 2 do
+    ids[#ids + 1] = found[n]
+    dues[#dues + 1] = tonumber(found[n + 1]) % RANK
+  end
+  count(lane.lane, 'r', -#found / 2)
+  count(lane.lane, 'x', #found / 2)
+end
+
+-- From the lane with the first job of all, take what comes before the next lane's first; and again.
+local function merge(lanes, room)
+  while #lanes > 0 and room > 0 do
+    local first, second = 1, nil
+    for n = 2, #lanes do
+      if is_before(lanes[n], lanes[first]) then
+        first, second = n, first
+      elseif not second or is_before(lanes[n], lanes[second]) then
+        second = n
+      end
+    end
+    local lane, found = lanes[first], nil
+    if second then
+      local below = '(' .. string.format('%.0f', lanes[second].score)
+      found = redis.call('ZRANGEBYSCORE', lane.key, '-inf', below, 'WITHSCORES', 'LIMIT', 0, room)
+      if #found == 0 then found = { lane.id, lane.score } end
+      redis.call('ZREMRANGEBYRANK', lane.key, 0, #found / 2 - 1)
+    else
+      found = redis.call('ZPOPMIN', lane.key, room)
+    end
+    take(lane, found)
+    room = room - #found / 2
+    if not look(lane) then table.remove(lanes, first) end
+  end
+end
+
+for _, share in ipairs(shares) do
+  local lanes = {}
+  for _, lane in ipairs(open) do
+    local is_asked = lane.queue == share[1] or (share[1] == '*' and string.sub(lane.queue, 1, 1) ~= '@')
+    if is_asked and look(lane) then lanes[#lanes + 1] = lane end
+  end
+  merge(lanes, math.min(share[2], limit - #ids))
+end
+next_due = next_due or find_next_due()
+if #ids == 0 then
+  settle()
+  return { now, next_due, false, ids, {}, {}, {}, {}, {} }
+end
+
+local states, bodies = read_many('HMGET', base .. ':state', ids), read_many('HMGET', base .. ':body', ids)
+local fences, attempts, releases, written, running, refs = {}, {}, {}, {}, {}, {}
+for n, id in ipairs(ids) do
+  local fence, attempt, released, lines = now * 1000, 1, 0, ''
+  if states[n] then
+    local fields, kept = read_state(states[n])
+    fence, attempt, released, lines = math.max(fields[2] + 1, fence), fields[3] + 1, fields[4], kept
+  end
+  local _, _, lease, is_special = struct.unpack('>I6hI6B', bodies[n])
+  if is_special == 1 then
+    local job = read_body(bodies[n])
+    if job.window == 'p' then free_key(id, job.task .. '\n' .. job.key, 'p') end
+    if job.schedule then redis.call('HINCRBY', base .. ':running_of', job.schedule, 1) end
+  end
+  fences[n], attempts[n], releases[n] = fence, attempt, released
+  written[n * 2 - 1] = id
+  written[n * 2] = cmsgpack.pack({ 'x', fence, attempt, released, dues[n], replica, now, false, lease }) .. lines
+  running[n * 2 - 1], running[n * 2] = now + lease, id
+  refs[n] = id .. struct.pack('>I8', fence)
+end
+write_many('HSET', base .. ':state', written)
+write_many('ZADD', base .. ':running', running)
+write_many('SADD', base .. ':held:' .. replica, ids)
+redis.call('SET', token_key, table.concat(refs), 'PX', TOKEN_LIFE)
+settle()
+return { now, next_due, false, ids, fences, attempts, releases, dues, bodies }

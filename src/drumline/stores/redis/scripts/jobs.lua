@@ -1,0 +1,58 @@
+-- jobs: walk along an index of jobs, newest first, and pick what fits.
+-- KEYS[1] base   ARGV[1] msgpack [index, place as [created, id or ''], created from, how many to pass, filter]
+-- touches  base:<index> (created, dead, cancelled, tag:<tag>, of:<schedule>, named:<key>, or running)  base:time base:body
+--   base:state base:notes base:running base:delayed base:lane:<lane> base:created
+-- answers  [now, jobs, whether there is more, created and id of the last one passed]
+-- uses  clock records showing
+local index, place, from, stride, where = unpack(cmsgpack.unpack(ARGV[1]))
+local key = base .. ':' .. index
+
+-- Running jobs stand by the end of their lease; they are few enough to be sorted.
+local function sort_running()
+  local ids, rows = redis.call('ZRANGE', key, 0, -1), {}
+  local created = read_many('ZMSCORE', base .. ':created', ids)
+  for n, id in ipairs(ids) do
+    local at = tonumber(created[n])
+    if at < place[1] or (at == place[1] and id < place[2]) then rows[#rows + 1] = { at, id } end
+  end
+  table.sort(rows, function(one, other)
+    return one[1] > other[1] or (one[1] == other[1] and one[2] > other[2])
+  end)
+  local found = {}
+  for n = 1, math.min(stride, #rows) do
+    found[#found + 1] = rows[n][2]
+    found[#found + 1] = rows[n][1]
+  end
+  return found
+end
+
+-- How many stand before the place.
+local function find_rank()
+  local created, id = place[1], place[2]
+  if id == '' then return redis.call('ZCOUNT', key, created, '+inf') end
+  if tonumber(redis.call('ZSCORE', key, id)) == created then return redis.call('ZREVRANK', key, id) + 1 end
+  -- The job of the place is gone: what would stand there now?
+  redis.call('ZADD', key, created, id .. '-')
+  local rank = redis.call('ZREVRANK', key, id .. '-')
+  redis.call('ZREM', key, id .. '-')
+  return rank
+end
+
+local passed
+if index == 'running' then
+  passed = sort_running()
+else
+  local rank = find_rank()
+  passed = redis.call('ZREVRANGE', key, rank, rank + stride - 1, 'WITHSCORES')
+end
+local ids, last, is_over = {}, { place[1], place[2] }, #passed < stride * 2
+for n = 1, #passed, 2 do
+  local created = tonumber(passed[n + 1])
+  if created < from then
+    is_over = true
+    break
+  end
+  ids[#ids + 1] = passed[n]
+  last = { created, passed[n] }
+end
+return { now, show_jobs(ids, where), not is_over, last[1], last[2] }

@@ -1,0 +1,176 @@
+"""RedisStore: the protocol over one namespace of a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, TypeVar
+
+from drumline.errors import StoreUnusable
+from drumline.model.claim import Claim, Claimed, ClaimRef, Note, Share
+from drumline.model.job import Enqueued, Job, LogLine, NewJob
+from drumline.model.outcome import Outcome
+from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter, Keep, Page, PauseKind, SeriesPoint
+from drumline.model.replica import Beat, Replica, ReplicaInfo
+from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
+from drumline.stores.base import Hear, Listener, Op
+from drumline.stores.redis import consume, listing, operate, produce, read, schedule
+from drumline.stores.redis.address import parse_address
+from drumline.stores.redis.calls import Operation
+from drumline.stores.redis.connect import Server
+from drumline.stores.redis.forks import watch_forks
+from drumline.stores.redis.line import Line
+from drumline.stores.redis.wakeups import Watcher
+
+__all__ = ["RedisStore"]
+
+T = TypeVar("T")
+
+
+class RedisStore:
+    """A store in one namespace of a Redis or Valkey server."""
+
+    kind = "redis"
+
+    def __init__(self, url: str, *, namespace: str = "drumline") -> None:
+        self._server = Server(parse_address(url), namespace)
+        self._work = Line(self._server, "drumline-work")
+        # Beats and reads each have a line of their own, so that none waits behind a long queue of work.
+        self._beats = Line(self._server, "drumline-beats")
+        self._reads = Line(self._server, "drumline-reads")
+        self._watcher = Watcher(self._server, self._reads)
+        watch_forks(self)
+
+    # Life.
+
+    def migrate(self) -> Op[None]:
+        return _through(self._work, operate.migrate)
+
+    def now(self) -> Op[datetime]:
+        return _through(self._reads, operate.now)
+
+    def close(self) -> Op[None]:
+        return _in_thread(self._close)
+
+    def forget(self) -> None:
+        """This process is a fork: begin anew."""
+        for line in (self._work, self._beats, self._reads):
+            line.forget()
+        self._watcher.forget()
+
+    # Produce.
+
+    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
+        if tx is not None:
+            raise StoreUnusable("Redis has no transactions that a caller's could be part of: leave out transaction=")
+        return _through(self._work, lambda: produce.enqueue(jobs))
+
+    # Consume.
+
+    def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
+        return _through(self._work, lambda: consume.claim(replica, queues, limit, tasks, token))
+
+    def report(self, notes: Sequence[Note]) -> Op[list[bool]]:
+        return _through(self._work, lambda: consume.report(notes))
+
+    def finish(self, outcomes: Sequence[Outcome]) -> Op[list[bool]]:
+        return _through(self._work, lambda: consume.finish(outcomes))
+
+    def beat(self, info: ReplicaInfo, held: Sequence[ClaimRef]) -> Op[Beat]:
+        return _through(self._beats, lambda: consume.beat(info, held))
+
+    def expired(self, limit: int) -> Op[list[Claim]]:
+        return _through(self._reads, lambda: consume.expired(limit))
+
+    # Schedule.
+
+    def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
+        return _through(self._work, lambda: schedule.declare(schedules, by))
+
+    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
+        return _through(self._work, lambda: schedule.withdraw(names, by))
+
+    def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
+        return _through(self._reads, lambda: schedule.schedules(names))
+
+    def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
+        return _through(self._work, lambda: schedule.fire(firings, by))
+
+    # Operate.
+
+    def pause(self, kind: PauseKind, names: Sequence[str], *, paused: bool, by: By, token: str) -> Op[list[bool]]:
+        return _through(self._work, lambda: operate.pause(kind, names, by, token, is_pause=paused))
+
+    def paused(self, kind: PauseKind) -> Op[dict[str, By]]:
+        return _through(self._reads, lambda: operate.paused(kind))
+
+    def command(self, command: Command) -> Op[list[Answer]]:
+        return _through(self._work, lambda: operate.command(command))
+
+    # Read.
+
+    def jobs(self, where: JobFilter, *, after: str | None = None, limit: int = 50) -> Op[Page[Job]]:
+        return _through(self._reads, lambda: listing.jobs(where, after, limit))
+
+    def counts(self) -> Op[list[Count]]:
+        return _through(self._reads, read.counts)
+
+    def series(self, start: datetime, end: datetime) -> Op[list[SeriesPoint]]:
+        return _through(self._reads, lambda: read.series(start, end))
+
+    def ticks(self, schedule: str | None = None, *, after: str | None = None, limit: int = 50) -> Op[Page[Tick]]:
+        return _through(self._reads, lambda: read.ticks(schedule, after, limit))
+
+    def workers(self) -> Op[list[Replica]]:
+        return _through(self._reads, read.workers)
+
+    def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
+        return _through(self._reads, lambda: read.logs(job_id, after, limit))
+
+    def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:
+        return _through(self._reads, lambda: read.audit(after, limit))
+
+    def purge(self, keep: Keep, limit: int = 1000) -> Op[int]:
+        return _through(self._work, lambda: operate.purge(keep, limit))
+
+    # Hint.
+
+    def wakeups(self, hear: Hear) -> AbstractAsyncContextManager[Listener]:
+        return self._watcher.listen(hear)
+
+    def _close(self) -> None:
+        for line in (self._work, self._beats, self._reads):
+            line.close()
+
+
+def _through(line: Line, make: Callable[[], Operation[T]]) -> Op[T]:
+    """The operation in both colours: the only place where they differ."""
+
+    def blocking() -> T:
+        operation, answer = make(), None
+        try:
+            while True:
+                answer = line.call(operation.send(answer))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def asynchronous() -> T:
+        operation, answer = make(), None
+        try:
+            while True:
+                answer = await line.submit(operation.send(answer))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    return Op(blocking, asynchronous)
+
+
+def _in_thread(work: Callable[[], None]) -> Op[None]:
+    def asynchronous() -> Coroutine[Any, Any, None]:
+        return asyncio.to_thread(work)
+
+    return Op(work, asynchronous)
