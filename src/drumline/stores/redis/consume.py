@@ -14,7 +14,7 @@ from drumline.model.instant import millis, to_millis
 from drumline.model.job import LogLine
 from drumline.model.options import JobOptions
 from drumline.model.outcome import Outcome, OutcomeKind
-from drumline.model.query import histogram_bucket
+from drumline.model.query import HISTOGRAM_MILLIS, histogram_bucket
 from drumline.model.replica import Beat, ReplicaInfo, ReplicaState
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import key_place, lane_of, opaque, pack, pack_id, start_item
@@ -29,6 +29,9 @@ _KINDS = {
     OutcomeKind.RETRY: "r",
     OutcomeKind.RELEASE: "l",
 }
+# The fields in which the buckets of both histograms are counted.
+_WAITS = tuple(f"w{bucket}" for bucket in range(len(HISTOGRAM_MILLIS) + 1))
+_RUNS = tuple(f"r{bucket}" for bucket in range(len(HISTOGRAM_MILLIS) + 1))
 # How an attempt ended that counts as a failure.
 _FAILED = frozenset(("failed", "timeout", "lost"))
 
@@ -117,8 +120,8 @@ def _outcome_item(outcome: Outcome) -> tuple[Any, ...]:
         outcome.result_is_repr,
         attempt.died_of or False,
         int(attempt.ended in _FAILED),
-        histogram_bucket(_span_millis(attempt.started_at - claim.due_at)),
-        histogram_bucket(ran),
+        _WAITS[histogram_bucket(_span_millis(attempt.started_at - claim.due_at))],
+        _RUNS[histogram_bucket(ran)],
         ran,
         False if claim.key is None else key_place(claim.task, claim.key),
         claim.schedule or False,

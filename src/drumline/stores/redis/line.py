@@ -26,8 +26,7 @@ from drumline.stores.redis.scripts import SCRIPTS
 
 __all__ = ["Line"]
 
-# How long calls are tried for while the server is away, and how long to wait before the next try, in seconds.
-_PATIENCE = 10.0
+# How long to wait before the next try while the server is away, in seconds.
 _FIRST_WAIT = 0.02
 _LONGEST_WAIT = 0.5
 _MOST_TOGETHER = 256
@@ -62,9 +61,11 @@ class _LoopReply:
 class Line:
     """A thread with a connection, started when there is work."""
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: Server, name: str, patience: float) -> None:
         self._server = server
         self._name = name
+        # For how long calls are tried while the server is away, in seconds.
+        self._patience = patience
         self._timer = SystemClock()
         self._begin()
 
@@ -130,7 +131,7 @@ class Line:
 
     def _serve(self, sent: Sequence[_Sent]) -> None:
         """Make the calls, again and again while the server is away and there is patience."""
-        end = self._timer.monotonic() + _PATIENCE
+        end = self._timer.monotonic() + self._patience
         wait = _FIRST_WAIT
         groups = _join_enqueues(sent)
         while groups:

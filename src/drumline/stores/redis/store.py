@@ -28,18 +28,21 @@ __all__ = ["RedisStore"]
 
 T = TypeVar("T")
 
+# For how many seconds an operation is tried while the server is away, unless a store is told otherwise.
+PATIENCE = 5.0
+
 
 class RedisStore:
     """A store in one namespace of a Redis or Valkey server."""
 
     kind = "redis"
 
-    def __init__(self, url: str, *, namespace: str = "drumline") -> None:
+    def __init__(self, url: str, *, namespace: str = "drumline", patience: float = PATIENCE) -> None:
         self._server = Server(parse_address(url), namespace)
-        self._work = Line(self._server, "drumline-work")
+        self._work = Line(self._server, "drumline-work", patience)
         # Beats and reads each have a line of their own, so that none waits behind a long queue of work.
-        self._beats = Line(self._server, "drumline-beats")
-        self._reads = Line(self._server, "drumline-reads")
+        self._beats = Line(self._server, "drumline-beats", patience)
+        self._reads = Line(self._server, "drumline-reads", patience)
         self._watcher = Watcher(self._server, self._reads)
         watch_forks(self)
 

@@ -16,15 +16,24 @@ local function find_next_due()
   return ahead[2] and tonumber(ahead[2]) or false
 end
 
--- A token's text is ids and fences in turn.
+-- A token's text: the fence that nearly all have, their number, all ids; then ids and fences in turn of the others.
+local function read_token(text)
+  local common, number = struct.unpack('>I8I4', text)
+  local ids, fences, first = {}, {}, 13
+  for n = 1, number do
+    ids[n] = string.sub(text, first, first + 15)
+    fences[ids[n]] = common
+    first = first + 16
+  end
+  for other = first, #text, 24 do
+    fences[string.sub(text, other, other + 15)] = struct.unpack('>I8', text, other + 16)
+  end
+  return ids, fences
+end
+
 local given = redis.call('GET', token_key)
 if given then
-  local ids, fences = {}, {}
-  for first = 1, #given, 24 do
-    local id = string.sub(given, first, first + 15)
-    ids[#ids + 1] = id
-    fences[id] = struct.unpack('>I8', given, first + 16)
-  end
+  local ids, fences = read_token(given)
   local held = {}
   for _, claim in ipairs(show_claims(ids)) do
     if fences[claim[1]] == claim[2] then held[#held + 1] = claim end
@@ -110,11 +119,13 @@ if #ids == 0 then
 end
 
 local states, bodies = read_many('HMGET', base .. ':state', ids), read_many('HMGET', base .. ':body', ids)
-local fences, attempts, releases, written, running, refs = {}, {}, {}, {}, {}, {}
+local common = now * 1000
+local fences, attempts, releases, written, running, others = {}, {}, {}, {}, {}, {}
 for n, id in ipairs(ids) do
-  local fence, attempt, released, lines = now * 1000, 1, 0, ''
+  local fence, attempt, released, lines = common, 1, 0, ''
   if states[n] then
     local fields, kept = read_state(states[n])
+    if fields[2] >= common then others[#others + 1] = id .. struct.pack('>I8', fields[2] + 1) end
     fence, attempt, released, lines = math.max(fields[2] + 1, fence), fields[3] + 1, fields[4], kept
   end
   local _, _, lease, is_special = struct.unpack('>I6hI6B', bodies[n])
@@ -127,11 +138,11 @@ for n, id in ipairs(ids) do
   written[n * 2 - 1] = id
   written[n * 2] = cmsgpack.pack({ 'x', fence, attempt, released, dues[n], replica, now, false, lease }) .. lines
   running[n * 2 - 1], running[n * 2] = now + lease, id
-  refs[n] = id .. struct.pack('>I8', fence)
 end
 write_many('HSET', base .. ':state', written)
 write_many('ZADD', base .. ':running', running)
 write_many('SADD', base .. ':held:' .. replica, ids)
-redis.call('SET', token_key, table.concat(refs), 'PX', TOKEN_LIFE)
+local kept = struct.pack('>I8I4', common, #ids) .. table.concat(ids) .. table.concat(others)
+redis.call('SET', token_key, kept, 'PX', TOKEN_LIFE)
 settle()
 return { now, next_due, false, ids, fences, attempts, releases, dues, bodies }

@@ -1,6 +1,6 @@
 -- finish: apply the outcomes of claims that are still held; answer per outcome 1 if it is applied, now or before, else 0.
 -- KEYS[1] base   ARGV[1] msgpack [[id, fence, kind, lane, rank, created, mode, start, keep, attempt's line, result, result
---   is a repr, error, has failed, bucket of the wait, bucket of the run, run time, key's place, schedule], ...]
+--   is a repr, error, has failed, bucket of the wait (w3), bucket of the run (r0), run time, key's place, schedule], ...]
 --   kind: o done, f dead, c cancelled, r retry, l release; keep: how long, of an unfinished kind if it ends as cancelled
 -- touches  base:time base:state base:running base:held:<replica> base:expires base:dead base:cancelled base:delayed
 --   base:lane:<lane> base:lanes base:counts base:totals (hash: 'queue task what' to number, or the last error)
@@ -17,22 +17,18 @@ local states = read_many('HMGET', base .. ':state', ids)
 
 local written, expires, left, applied, totals, series, errors = {}, {}, {}, {}, {}, {}, {}
 
-local function add(tally, field, number)
-  tally[field] = (tally[field] or 0) + number
-end
-
 -- Count a closed attempt. A released one never happened.
 local function close(outcome, kind)
   if kind == 'l' then return end
   local lane, schedule, failed = outcome[4], outcome[19], outcome[14]
-  add(totals, lane .. ' attempts', 1)
-  add(series, lane .. ' w' .. outcome[15], 1)
-  add(series, lane .. ' r' .. outcome[16], 1)
-  if kind ~= 'r' then add(series, lane .. ' ' .. kind, 1) end
-  if kind == 'o' then add(totals, lane .. ' done', 1) end
+  add(totals, lane, 'attempts', 1)
+  add(series, lane, outcome[15], 1)
+  add(series, lane, outcome[16], 1)
+  if kind ~= 'r' then add(series, lane, kind, 1) end
+  if kind == 'o' then add(totals, lane, 'done', 1) end
   if failed == 1 then
-    add(totals, lane .. ' failures', 1)
-    add(series, lane .. ' failed', 1)
+    add(totals, lane, 'failures', 1)
+    add(series, lane, 'failed', 1)
   end
   if outcome[13] then errors[lane .. ' error'] = outcome[13] end
   if schedule and redis.call('HEXISTS', base .. ':schedules', schedule) == 1 then
@@ -118,11 +114,17 @@ end
 if #ended > 0 and redis.call('EXISTS', base .. ':followers') == 1 then
   for n = 1, #ended do let_go(ended[n]) end
 end
-for field, number in pairs(totals) do redis.call('HINCRBY', base .. ':totals', field, number) end
+local function write_tally(key, tally)
+  for lane, of_lane in pairs(tally) do
+    for what, number in pairs(of_lane) do redis.call('HINCRBY', key, lane .. ' ' .. what, number) end
+  end
+end
+
+write_tally(base .. ':totals', totals)
 for field, text in pairs(errors) do redis.call('HSET', base .. ':totals', field, text) end
 if next(series) then
   local minute = string.format('%.0f', now - now % 60000)
-  for field, number in pairs(series) do redis.call('HINCRBY', base .. ':series:' .. minute, field, number) end
+  write_tally(base .. ':series:' .. minute, series)
   redis.call('ZADD', base .. ':minutes', minute, minute)
 end
 settle()

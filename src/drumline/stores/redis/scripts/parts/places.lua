@@ -6,9 +6,18 @@
 local counted, heard, ended, cancelled = {}, {}, {}, {}
 local is_changed, is_placed = false, false
 
+-- Add to the number of something in a lane; told by lane first, for there are few lanes and many jobs.
+local function add(tally, lane, what, number)
+  local of_lane = tally[lane]
+  if not of_lane then
+    of_lane = {}
+    tally[lane] = of_lane
+  end
+  of_lane[what] = (of_lane[what] or 0) + number
+end
+
 local function count(lane, state, change)
-  local field = lane .. ' ' .. state
-  counted[field] = (counted[field] or 0) + change
+  add(counted, lane, state, change)
 end
 
 local function hint_lane(lane)
@@ -76,9 +85,12 @@ end
 
 -- Write down what the step leaves: counts, and hints.
 local function settle()
-  for field, change in pairs(counted) do
-    if change ~= 0 and redis.call('HINCRBY', base .. ':counts', field, change) == 0 then
-      redis.call('HDEL', base .. ':counts', field)
+  for lane, of_lane in pairs(counted) do
+    for state, change in pairs(of_lane) do
+      local field = lane .. ' ' .. state
+      if change ~= 0 and redis.call('HINCRBY', base .. ':counts', field, change) == 0 then
+        redis.call('HDEL', base .. ':counts', field)
+      end
     end
   end
   if is_placed and now > (tonumber(times[2]) or 0) then
