@@ -1,4 +1,4 @@
-"""A fleet of real worker processes on one SQLite file."""
+"""A fleet of real worker processes on one store."""
 
 import fcntl
 import os
@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from drumline import Drumline
+from drumline.clock import fresh_id
 from drumline.model.job import Job
 from drumline.model.query import Counts
 from drumline.model.replica import Replica
@@ -22,23 +23,27 @@ from drumline.model.replica import Replica
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from drumline.cli import main; main()")
 APP = "tests.end_to_end.band:drum"
+# The stores that a fleet can share.
+STORES = ("sqlite", "redis")
 
 
 class Fleet:
-    """Workers, the file they share, and the ledger of what they did."""
+    """Workers, the store they share, and the ledger of what they did."""
 
-    def __init__(self, folder: Path, app: str = APP) -> None:
+    def __init__(self, folder: Path, app: str, store: str, url: str | None) -> None:
         self.app = app
+        self.store = store
         self.file = folder / "band.db"
-        self.url = f"sqlite:///{self.file}"
+        self.url, self.namespace = url or _address(store, self.file), f"t{fresh_id()}"
         self.ledger = folder / "ledger.txt"
         self.ledger.touch()
-        self.drum = Drumline(self.url)
+        self.drum = Drumline(self.url, namespace=self.namespace)
         self.workers: list[subprocess.Popen[bytes]] = []
         self._log = (folder / "workers.log").open("ab")
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("DRUMLINE_")},
             "DRUMLINE_STORE__URL": self.url,
+            "DRUMLINE_STORE__NAMESPACE": self.namespace,
             "DRUMLINE_TEST_LEDGER": str(self.ledger),
             "PYTHONPATH": str(ROOT),
         }
@@ -98,7 +103,14 @@ class Fleet:
     def replicas(self) -> list[Replica]:
         return self.drum.sync.workers()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process of the fleet is given."""
+        return dict(self._environment)
+
     def check_integrity(self) -> None:
+        if self.store != "sqlite":
+            return
         with sqlite3.connect(self.file) as connection:
             assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
 
@@ -115,10 +127,19 @@ class Fleet:
         self._log.close()
 
 
+def _address(store: str, file: Path) -> str:
+    if store == "redis":
+        from tests.support.valkey import shared_url
+
+        return shared_url()
+    return f"sqlite:///{file}"
+
+
 @contextmanager
-def fleet(folder: Path, app: str = APP) -> Iterator[Fleet]:
+def fleet(folder: Path, app: str = APP, store: str = "sqlite", url: str | None = None) -> Iterator[Fleet]:
+    """A fleet on a fresh store of that kind; `url` names a server other than the one that all tests share."""
     folder.mkdir(parents=True, exist_ok=True)
-    band = Fleet(folder, app)
+    band = Fleet(folder, app, store, url)
     try:
         yield band
     finally:
@@ -133,4 +154,4 @@ def until(condition: Callable[[], object], what: str, deadline: float = 40.0) ->
         time.sleep(0.01)
 
 
-__all__ = ["Fleet", "fleet", "until"]
+__all__ = ["STORES", "Fleet", "fleet", "until"]

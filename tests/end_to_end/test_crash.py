@@ -5,14 +5,14 @@ import signal
 
 import pytest
 
-from tests.end_to_end.fleet import Fleet, fleet, until
+from tests.end_to_end.fleet import STORES, Fleet, fleet, until
 
 JOBS = 1_000
 
 
-@pytest.fixture
-def band(tmp_path):
-    with fleet(tmp_path) as running:
+@pytest.fixture(params=STORES)
+def band(request, tmp_path):
+    with fleet(tmp_path, store=request.param) as running:
         yield running
 
 
@@ -46,9 +46,10 @@ def test_jobs_of_a_killed_worker_run_again_and_none_is_lost_or_counted_twice(ban
 
 @pytest.mark.prove
 @pytest.mark.timeout(1200)
-def test_twenty_killed_workers_lose_nothing(tmp_path):
+@pytest.mark.parametrize("store", STORES)
+def test_twenty_killed_workers_lose_nothing(tmp_path, store):
     for turn in range(20):
-        with fleet(tmp_path / str(turn)) as band:
+        with fleet(tmp_path / str(turn), store=store) as band:
             kill_one_of_two_in_the_middle(band)
 
 
