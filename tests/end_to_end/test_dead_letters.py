@@ -5,16 +5,16 @@ import json
 import pytest
 
 from tests.end_to_end.band import charge
-from tests.end_to_end.fleet import fleet
+from tests.end_to_end.fleet import STORES, fleet
 
 pytestmark = pytest.mark.timeout(120)
 
 ORDERS = 8
 
 
-@pytest.fixture
-def band(tmp_path):
-    with fleet(tmp_path) as running:
+@pytest.fixture(params=STORES)
+def band(request, tmp_path):
+    with fleet(tmp_path, store=request.param) as running:
         yield running
 
 

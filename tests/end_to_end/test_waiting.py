@@ -8,7 +8,7 @@ import pytest
 
 from drumline import Drumline, client
 from tests.end_to_end.band import play
-from tests.end_to_end.fleet import fleet
+from tests.end_to_end.fleet import STORES, fleet
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 JOBS = 60
 
 
-@pytest.fixture
-def band(tmp_path):
-    with fleet(tmp_path) as running:
+@pytest.fixture(params=STORES)
+def band(request, tmp_path):
+    with fleet(tmp_path, store=request.param) as running:
         yield running
 
 
@@ -50,7 +50,7 @@ async def collect(found):
 
 async def test_a_hundred_waiters_share_one_connection_and_are_told_when_their_jobs_end(band, monkeypatch):
     looks = Looks(monkeypatch)
-    async with Drumline(band.url) as drum:
+    async with Drumline(band.url, namespace=band.namespace) as drum:
         calls = [play.call(beat) for beat in range(JOBS)]
         jobs = await drum.enqueue_many(calls)
         first = asyncio.create_task(jobs[0].wait())

@@ -116,10 +116,13 @@ async def test_hints_come_again_after_a_restart(server, store):
     heard: list[str] = []
     async with store.wakeups(heard.append) as listener:
         listener.watch([topic.queue("default")])
+        assert listener.is_hearing
         server.kill()
+        # Those who sleep are told to look.
+        await eventually(lambda: not listener.is_hearing and heard)
         heard.clear()
         await asyncio.to_thread(server.start)
-        await eventually(lambda: heard)
+        await eventually(lambda: listener.is_hearing and heard)
         heard.clear()
         await store.enqueue([new_job()])
         await eventually(lambda: topic.queue("default") in heard)

@@ -88,10 +88,17 @@ def _fits(job: Job, where: JobFilter) -> bool:
     """The rest of it: what only clients can read."""
     return (
         (where.source is None or job.source is where.source)
+        and (where.origin is None or job.origin == where.origin)
+        and all(name in job.meta and _is_same(value, job.meta[name]) for name, value in where.meta.items())
         and (where.error is None or where.error in (job.last_error or ""))
         and (where.created_from is None or job.created_at >= where.created_from)
         and (where.created_to is None or job.created_at < where.created_to)
     )
+
+
+def _is_same(wanted: Any, kept: Any) -> bool:
+    """As JSON tells them apart: 1 is not true."""
+    return type(wanted) is type(kept) and bool(wanted == kept)
 
 
 def _first_place(where: JobFilter, after: str | None) -> Place:

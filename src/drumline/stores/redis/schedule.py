@@ -10,7 +10,7 @@ import msgspec
 from drumline.model.instant import to_millis
 from drumline.model.query import By
 from drumline.model.replica import ReplicaInfo
-from drumline.model.schedule import Fired, FiredAnswer, Firing, Schedule, ScheduleStatus
+from drumline.model.schedule import Fired, FiredAnswer, Firing, Schedule, ScheduleStatus, start_epoch
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import job_item, opaque, pack, unpack_id
 from drumline.stores.redis.rows import instant, instant_or_none
@@ -74,26 +74,21 @@ def _firing_item(firing: Firing) -> dict[str, Any]:
         "is_tick": firing.is_tick,
         "makes_job": firing.makes_job,
         "moves_on": firing.moves_on,
-        "epoch": _start_epoch(firing.replica, firing.mark),
+        "epoch": start_epoch(firing.replica, firing.mark),
         "job": False if firing.job is None else job_item(firing.job),
     }
 
 
-def _start_epoch(replica: str, mark: str) -> int:
-    """The epoch of a tick that stands for a fleet's start; of any other, one before the first."""
-    name, _, epoch = mark.partition(":")
-    return int(epoch) if name == "start" and epoch.isdecimal() and not replica else -1
-
-
 def _status(row: Sequence[Any], declared: set[str]) -> ScheduleStatus:
     name, spec, paused, declared_at, last_tick, last_fired, last_mark, leader, paused_at, paused_by, orphaned = row[:11]
-    version, running, runs, failures = row[11:]
+    version, begun_at, running, runs, failures = row[11:]
     schedule = msgspec.structs.replace(_spec.decode(spec), paused=bool(paused))
     by = _by.decode(paused_by) if paused_by else None
     return ScheduleStatus(
         schedule=schedule,
         version=version,
         declared_at=instant(declared_at),
+        begun_at=instant(begun_at),
         last_tick=instant(last_tick),
         last_fired_at=instant_or_none(last_fired),
         last_mark=_text_or_none(last_mark),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,7 +18,7 @@ from redis import exceptions
 from drumline.clock import fresh_id
 from drumline.errors import StoreError
 from drumline.stores.base import Hear, Listener, Topic, topic
-from drumline.stores.hub import Ear, Hub
+from drumline.stores.hub import Hub
 from drumline.stores.redis.address import Wire
 from drumline.stores.redis.calls import Call
 from drumline.stores.redis.connect import AWAY, Server
@@ -38,23 +38,6 @@ _LONGEST_WAIT = 2.0
 _PATIENCE = 10.0
 
 
-class _Watching:
-    """A listener's ear, which lets the watcher know when the ends of jobs begin to matter."""
-
-    def __init__(self, ear: Ear, watcher: Watcher) -> None:
-        self._ear = ear
-        self._watcher = watcher
-
-    def watch(self, topics: Iterable[Topic]) -> None:
-        wanted = list(topics)
-        self._ear.watch(wanted)
-        if any(item.startswith(_ENDED) for item in wanted):
-            self._watcher.hear_of_ends()
-
-    def unwatch(self, topics: Iterable[Topic]) -> None:
-        self._ear.unwatch(topics)
-
-
 class _Life:
     """One run of the thread: told to end by `is_over`; says when it first listens, or cannot, and when it has ended."""
 
@@ -65,7 +48,6 @@ class _Life:
         self.thread: threading.Thread | None = None
         # A channel on which only this thread is called.
         self.bell = f"bell:{fresh_id()}"
-        self.hears_of_ends = False
 
     def begin(self) -> None:
         if not self.begun.done():
@@ -98,15 +80,9 @@ class Watcher:
             try:
                 # What is done from here on is heard of.
                 await asyncio.shield(asyncio.wrap_future(life.begun))
-                yield _Watching(ear, self)
+                yield ear
             finally:
                 await self._leave()
-
-    def hear_of_ends(self) -> None:
-        """Somebody watches for the end of a job."""
-        life = self._life
-        if life is not None and not life.hears_of_ends:
-            self._line.post(Call("hint", (life.bell,)))
 
     def _enter(self) -> _Life:
         with self._lock:
@@ -137,6 +113,7 @@ class Watcher:
                 self._hear_until_lost(life)
             except (*AWAY, exceptions.RedisError, StoreError) as error:
                 logger.info("%s: no hints for now: %s", self._server.shown, error)
+                self._hub.go_deaf()
             wait = _FIRST_WAIT if life.begun.done() else min(wait * 2, _LONGEST_WAIT)
             life.begin()
             life.is_over.wait(wait)
@@ -146,13 +123,13 @@ class Watcher:
         wire = self._server.open()
         try:
             base = self._server.base
-            channels = [base + b":news:" + name for name in (b"queue", b"cancel", b"changes")]
-            wire.send_command("SUBSCRIBE", *channels, base + b":" + life.bell.encode())
-            life.hears_of_ends = False
+            names = (b"queue", b"ended", b"cancel", b"changes")
+            wire.send_command(
+                "SUBSCRIBE", *(base + b":news:" + name for name in names), base + b":" + life.bell.encode()
+            )
             while not life.is_over.is_set():
-                self._pass_on(life, wire, self._receive(wire))
+                self._pass_on(life, self._receive(wire))
         finally:
-            life.hears_of_ends = False
             wire.disconnect()
 
     def _receive(self, wire: Wire) -> Any:
@@ -163,33 +140,31 @@ class Watcher:
             wire.send_command("PING")
             return wire.read_response(timeout=_PATIENCE)
 
-    def _pass_on(self, life: _Life, wire: Wire, message: Any) -> None:
+    def _pass_on(self, life: _Life, message: Any) -> None:
         kind, channel, *rest = message
         name = channel.removeprefix(self._server.base + b":").decode()
-        if kind == b"subscribe" and name in (life.bell, "news:ended"):
-            # All that was asked for is granted in turn, and this comes last.
-            life.begin()
+        if kind == b"subscribe" and name == life.bell:
+            # What was asked for is granted in turn, and this comes last.
+            self._hub.hear_again()
             self._hub.tell(self._hub.topics)
-        elif kind == b"message" and name.startswith("news:"):
-            self._hub.tell(_read_topics(name, rest[0]))
-        self._follow_ends(life, wire)
-
-    def _follow_ends(self, life: _Life, wire: Wire) -> None:
-        """Hear of ended jobs while somebody watches for one: there are as many as there are jobs."""
-        wants = any(item.startswith(_ENDED) for item in self._hub.topics)
-        if wants != life.hears_of_ends:
-            life.hears_of_ends = wants
-            wire.send_command("SUBSCRIBE" if wants else "UNSUBSCRIBE", self._server.base + b":news:ended")
+            life.begin()
+        elif kind == b"message" and name == "news:ended":
+            # There are as many as there are jobs, and mostly nobody in this process waits for any.
+            if any(item.startswith(_ENDED) for item in self._hub.topics):
+                self._hub.tell(_read_ended(rest[0]))
+        elif kind == b"message" and name != life.bell:
+            self._hub.tell(_read_topics(name, rest[0].decode()))
 
 
-def _read_topics(name: str, said: bytes) -> list[Topic]:
+def _read_ended(said: bytes) -> list[Topic]:
+    return [topic.ended(unpack_id(said[place : place + _ID_SIZE])) for place in range(0, len(said), _ID_SIZE)]
+
+
+def _read_topics(name: str, said: str) -> list[Topic]:
     match name:
         case "news:queue":
-            return [topic.queue(queue) for queue in said.decode().split("\n")]
+            return [topic.queue(queue) for queue in said.split("\n")]
         case "news:cancel":
-            return [topic.cancel(replica) for replica in said.decode().split("\n")]
-        case "news:ended":
-            places = range(0, len(said), _ID_SIZE)
-            return [topic.ended(unpack_id(said[place : place + _ID_SIZE])) for place in places]
+            return [topic.cancel(replica) for replica in said.split("\n")]
         case _:
             return [topic.CHANGES]

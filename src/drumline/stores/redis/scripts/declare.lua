@@ -2,11 +2,11 @@
 -- KEYS[1] base   ARGV[1] msgpack [[name, spec, rule, overlap, is in code, is paused], ...]   ARGV[2] who, as JSON
 --   ARGV[3] who, by name
 -- touches  base:time base:schedules (hash: name to msgpack spec, rule, overlap, is in code, was paused at first, declared,
---   last tick, last fired, last mark, leader, paused at, paused by, orphaned at, version)  base:ticks base:ledger
+--   last tick, last fired, last mark, leader, paused at, paused by, orphaned at, version, begun)  base:ticks base:ledger
 --   base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts
 -- uses  clock records places ledger
 local function start_from_now(name, plan, reason)
-  plan[7], plan[13] = now, false
+  plan[7], plan[13], plan[15] = now, false, now
   tell_row_of_change(name, plan, ARGV[3], reason, plan[2])
 end
 
@@ -16,7 +16,7 @@ local function declare(name, spec, rule, overlap, in_code, is_paused)
   local is_new = true
   if not plan then
     local at, by = is_paused and now, is_paused and ARGV[2]
-    plan = { spec, rule, overlap, in_code, is_paused, now, now, false, false, false, at, by, false, 0 }
+    plan = { spec, rule, overlap, in_code, is_paused, now, now, false, false, false, at, by, false, 0, now }
     start_from_now(name, plan, 'declared')
   elseif plan[4] and not in_code then
     return 0

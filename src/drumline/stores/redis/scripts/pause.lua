@@ -31,7 +31,7 @@ local function pause_schedule(name)
     local mark = string.format('paused:%.0f', since)
     local reason = cjson.decode(plan[12]).why
     tell_ledger({ name, mark, '', since, 'paused', reason, who, now, false, now, 0, false, false, false })
-    plan[7], plan[11], plan[12] = now, false, false
+    plan[7], plan[11], plan[12], plan[15] = now, false, false, now
   end
   change(plan)
   redis.call('HSET', base .. ':schedules', name, cmsgpack.pack(plan))

@@ -2,7 +2,7 @@
 -- KEYS[1] base   ARGV the names; all if none
 -- touches  base:time base:schedules base:runs base:running_of base:replicas
 -- answers  [now, [[name, spec, was paused at first, declared, last tick, last fired, last mark, leader, paused at, paused
---   by, orphaned at, version, running, runs, failures], ...], [[seen, beats every, info], ...]]
+--   by, orphaned at, version, begun, running, runs, failures], ...], [[seen, beats every, info], ...]]
 -- uses  clock
 local names = #ARGV > 0 and ARGV or redis.call('HKEYS', base .. ':schedules')
 local rows, members = {}, {}
@@ -14,6 +14,7 @@ for _, name in ipairs(names) do
     local running = redis.call('HGET', base .. ':running_of', name)
     rows[#rows + 1] = {
       name, plan[1], plan[5], plan[6], plan[7], plan[8], plan[9], plan[10], plan[11], plan[12], plan[13], plan[14],
+      plan[15],
       tonumber(running) or 0, tonumber(runs[1]) or 0, tonumber(runs[2]) or 0,
     }
   end
