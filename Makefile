@@ -34,8 +34,8 @@ else
 endif
 	$(PYTEST) $(PARALLEL) tests/house
 
-matrix:  ## run the suite on other servers
-	@echo "matrix: no servers yet besides the embedded stores, which make test covers"
+matrix: $(VENV)/dev.stamp  ## run the suite on other servers (ARGS=… passes options to pytest)
+	@$(BIN)/python -m tests.matrix $(ARGS)
 
 prove: $(VENV)/dev.stamp  ## run the long proofs of the promises
 	$(PYTEST) -m prove $(ARGS) || { [ $$? -eq 5 ] && echo "prove: no test is marked prove yet"; }

@@ -1,15 +1,14 @@
-"""Drumline on a SQLite file: one process, concurrency 100, a coroutine that does nothing."""
+"""Drumline: one process, concurrency 100, a coroutine that does nothing."""
 
 import asyncio
 import time
-from pathlib import Path
 
 from drumline import Drumline
 
 
-async def measure(path: Path, jobs: int) -> dict[str, float]:
+async def measure(url: str, jobs: int) -> dict[str, float]:
     """Jobs a second: enqueued in bulk, by 100 callers at once, one by one; and drained. Each job runs once."""
-    drum = Drumline(f"sqlite:///{path}")
+    drum = Drumline(url)
     runs = bytearray(jobs + 11_000)
 
     @drum.task

@@ -1,0 +1,58 @@
+"""`make matrix`: the suite on other servers than those that `make test` starts.
+
+A server that is not there is told of in one line; where DRUMLINE_TEST_REQUIRE is `all`, as in CI, it is a failure.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+REQUIRE = "DRUMLINE_TEST_REQUIRE"
+SUITE = ("tests/conformance", "--ignore=tests/conformance/test_broken_stores.py")
+
+
+@dataclass(frozen=True)
+class Server:
+    """Another server, and the tests to run on it."""
+
+    name: str
+    environment: Mapping[str, str]
+    # A program that has to be there, and how to get it.
+    program: str | None = None
+    remedy: str = ""
+    tests: Sequence[str] = SUITE
+
+
+SERVERS = (
+    Server(
+        "Redis of this system",
+        {"DRUMLINE_TEST_STORES": "redis", "DRUMLINE_TEST_REDIS_PROGRAM": "redis-server"},
+        program="redis-server",
+        remedy="apt-get install redis-server",
+        tests=(*SUITE, "tests/stores/test_redis_lost_answers.py", "tests/stores/test_redis_faults.py"),
+    ),
+    Server(
+        "a cluster of three Valkey masters with a replica each",
+        {"DRUMLINE_TEST_STORES": "redis", "DRUMLINE_TEST_REDIS_CLUSTER": "1"},
+    ),
+)
+
+
+def main(options: Sequence[str]) -> int:
+    return max([_run(server, options) for server in SERVERS], default=0)
+
+
+def _run(server: Server, options: Sequence[str]) -> int:
+    if server.program is not None and shutil.which(server.program) is None:
+        print(f"matrix: {server.name}: not there ({server.remedy})", flush=True)
+        return 1 if os.environ.get(REQUIRE) == "all" else 0
+    print(f"matrix: {server.name}", flush=True)
+    command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile", "-m", "not prove", *server.tests]
+    return subprocess.run([*command, *options], env={**os.environ, **server.environment}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
