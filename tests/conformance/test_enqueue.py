@@ -29,6 +29,7 @@ PAYLOADS = {
     "spaces kept": b'{ "a" : 1 ,"a":2}',
     "unicode": '{"text":"Grüße, 你好, 🥁, \\u0000, \\ud83d"}'.encode(),
     "200 KB": b'["' + b"x" * 200_000 + b'"]',
+    "text with a NUL": b"before\0behind",
     "not even JSON": bytes(range(256)),
 }
 

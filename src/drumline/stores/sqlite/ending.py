@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from drumline.model.options import decode_options
 from drumline.stores.base import topic
 from drumline.stores.files import read_statements
-from drumline.stores.sqlite.rows import expires_of
+from drumline.stores.sqlite.rows import expires_of, json_text
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Many, Operation, Statement
 
 __all__ = ["End", "cancel_waiting", "end"]
 
 _SQL = read_statements(__package__, "ending.sql")
+# As the statement takes it: id, state, expires, line, error, result, result_is_repr.
+EndRow = tuple[str, str, int, str, str | None, bytes | None, bool]
 _OUTCOMES = {"o": "done", "f": "dead", "c": "cancelled"}
 
 
 class End(NamedTuple):
     """One job that ends: the row of its end, and what hangs on it. `run_time` is in milliseconds."""
 
-    row: dict[str, Any]
+    row: EndRow
     queue: str
     task: str
     before: str
@@ -32,13 +35,17 @@ class End(NamedTuple):
 
 def end(step: Step, ends: Sequence[End]) -> Operation[None]:
     """End these jobs, which are unfinished."""
-    rows = [one.row for one in ends]
-    yield Many(_SQL["end_job"], rows)
-    yield Many(_SQL["drop_job"], rows)
-    for one in ends:
-        step.move(one.queue, one.task, one.before, one.row["state"])
-        step.hint(topic.ended(one.row["id"]))
-    keys = [{"task": one.task, "key": one.key, "id": one.row["id"]} for one in ends if one.key is not None]
+    ids = [one.row[0] for one in ends]
+    rows = json_text([(*one.row[:5], _as_text(one.row[5]), one.row[6]) for one in ends])
+    yield Statement(_SQL["end_jobs"], {"rows": rows, "now": step.now})
+    yield Statement(_SQL["drop_jobs"], {"ids": json_text(ids)})
+    odd = [{"id": one.row[0], "error": one.row[4], "result": one.row[5]} for one in ends if _is_odd(one.row)]
+    if odd:
+        yield Many(_SQL["keep_exactly"], odd)
+    step.end(ids)
+    for lane, count in Counter([(one.queue, one.task, one.before, one.row[1]) for one in ends]).items():
+        step.move(*lane, count)
+    keys = [{"task": one.task, "key": one.key, "id": one.row[0]} for one in ends if one.key is not None]
     if keys:
         yield Many(_SQL["free_key"], keys)
     for one in ends:
@@ -52,25 +59,38 @@ def cancel_waiting(step: Step, job_id: str) -> Operation[bool]:
     if not rows:
         return False
     ((_, queue, task, state, options, key, schedule),) = rows
-    row = {
-        "id": job_id,
-        "state": "c",
-        "now": step.now,
-        "expires": expires_of(decode_options(options), "c", step.now),
-        "line": "",
-        "error": None,
-        "result": None,
-        "result_is_repr": 0,
-    }
-    yield from end(step, [End(row, queue, task, state, key, schedule)])
+    expires = expires_of(decode_options(options), "c", step.now)
+    yield from end(step, [End((job_id, "c", expires, "", None, None, False), queue, task, state, key, schedule)])
+    return True
+
+
+def _as_text(result: bytes | None) -> str | None:
+    return None if result is None else result.decode("utf-8", "replace")
+
+
+def _is_odd(row: EndRow) -> bool:
+    """Whether the row holds what does not come through SQLite's JSON unharmed: a NUL, or bytes that are no text."""
+    error, result = row[4], row[5]
+    if error is not None and "\0" in error:
+        return True
+    return result is not None and (b"\0" in result or not _is_utf8(result))
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
     return True
 
 
 def _tell_schedule(step: Step, one: End) -> Operation[None]:
-    outcome = _OUTCOMES[one.row["state"]]
-    yield Statement(_SQL["tell_tick"], {"id": one.row["id"], "outcome": outcome, "run_time": one.run_time})
+    outcome = _OUTCOMES[one.row[1]]
+    yield Statement(_SQL["tell_tick"], {"id": one.row[0], "outcome": outcome, "run_time": one.run_time})
     # Only ticks of one schedule wait for each other.
-    freed = yield Statement(_SQL["let_go"], {"id": one.row["id"], "now": step.now})
+    freed = yield Statement(_SQL["let_go"], {"id": one.row[0], "now": step.now})
     for queue, task, state in freed:
         step.move(queue, task, "b", state)
         step.hint(topic.queue(queue))

@@ -1,18 +1,27 @@
--- name: end_job
--- Move a job to history, as ended; the line closes its last attempt, if it had one.
+-- name: end_jobs
+-- Move jobs to history, as ended: arrays of id, state, expires, line of the attempt, error, result and result_is_repr.
 insert into drumline_history (
   id, queue, task, state, due, fence, attempt, created, finished, expires, args, options, key, key_window, key_span,
   tags, meta, source, origin, schedule, tick, progress, user_error, error, attempts, closed, result, result_is_repr)
 select
-  id, queue, task, :state, due, fence, attempt, created, :now, :expires, args, options, key, key_window, key_span,
-  tags, meta, source, origin, schedule, tick, progress, user_error, coalesce(:error, error), attempts || :line,
-  closed + (:line <> ''), :result, :result_is_repr
-from drumline_job
-where id = :id
+  job.id, queue, task, json_extract(ended.value, '$[1]'), due, fence, attempt, created, :now,
+  json_extract(ended.value, '$[2]'), args, options, job.key, key_window, key_span, tags, meta, source, origin, schedule,
+  tick, progress, user_error, coalesce(json_extract(ended.value, '$[4]'), error),
+  attempts || json_extract(ended.value, '$[3]'), closed + (json_extract(ended.value, '$[3]') <> ''),
+  cast(json_extract(ended.value, '$[5]') as blob), json_extract(ended.value, '$[6]')
+from json_each(:rows) as ended
+cross join drumline_job as job on job.id = json_extract(ended.value, '$[0]')
 
--- name: drop_job
--- Take the job out of the unfinished ones.
+-- name: drop_jobs
+-- Take the jobs out of the unfinished ones.
 delete from drumline_job
+where id in (select value from json_each(:ids))
+
+-- name: keep_exactly
+-- What an ended job leaves, byte by byte.
+update drumline_history
+set error = coalesce(:error, error),
+    result = :result
 where id = :id
 
 -- name: free_key

@@ -42,8 +42,9 @@ def finish(step: Step, outcomes: Sequence[Outcome]) -> Operation[list[bool]]:
         if cancelling and kind not in ENDS:
             kind = OutcomeKind.CANCELLED
         step.close(outcome, kind)
-        if kind in ENDS:
-            ends.append(_end(step, outcome, ENDS[kind]))
+        state = ENDS.get(kind)
+        if state is not None:
+            ends.append(_end(step, outcome, state))
         else:
             waits.append(_wait(step, outcome))
     if ends:
@@ -63,19 +64,16 @@ def find_held(ids: Iterable[str]) -> Operation[dict[tuple[str, int], int]]:
 
 
 def _end(step: Step, outcome: Outcome, state: str) -> End:
-    claim, attempt = outcome.claim, outcome.attempt
-    row = {
-        "id": claim.id,
-        "state": state,
-        "now": step.now,
-        "expires": expires_of(claim.options, state, step.now),
-        "line": attempt_line(attempt),
-        "error": attempt.died_of,
-        "result": outcome.result,
-        "result_is_repr": outcome.result_is_repr,
-    }
+    claim, attempt, result = outcome.claim, outcome.attempt, outcome.result
+    expires = expires_of(claim.options, state, step.now)
     return End(
-        row, claim.queue, claim.task, "x", claim.key, claim.schedule, span_millis(attempt.ended_at - attempt.started_at)
+        (claim.id, state, expires, attempt_line(attempt), attempt.died_of, result, outcome.result_is_repr),
+        claim.queue,
+        claim.task,
+        "x",
+        claim.key,
+        claim.schedule,
+        span_millis(attempt.ended_at - attempt.started_at),
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
 from drumline.model.outcome import Outcome, OutcomeKind
 from drumline.model.query import HISTOGRAM_MILLIS, histogram_bucket
-from drumline.stores.base import Topic, topic
+from drumline.stores.base import Topic
 from drumline.stores.files import read_statements
 from drumline.stores.sqlite.rows import FAILED, json_text, span_millis
 from drumline.stores.statements import Many, Operation, Statement
@@ -16,7 +17,6 @@ from drumline.stores.statements import Many, Operation, Statement
 __all__ = ["Step", "settle"]
 
 _SQL = read_statements(__package__, "step.sql")
-_ENDED = topic.ended("")
 _MINUTE = 60_000
 _BUCKETS = len(HISTOGRAM_MILLIS) + 1
 # The columns in which the jobs of each stored state are counted.
@@ -59,12 +59,14 @@ class _Runs(msgspec.Struct):
 class Step:
     """The present instant of one step, and what it adds to counts, series and hints."""
 
-    __slots__ = ("_moves", "_of_schedules", "_runs", "news", "now", "topics")
+    __slots__ = ("_moves", "_of_schedules", "_runs", "ended", "news", "now", "topics")
 
     def __init__(self, now: int) -> None:
         self.now = now
         # What to tell the listeners of this process once all is committed.
         self.topics: set[Topic] = set()
+        # The jobs that have ended, likewise.
+        self.ended: list[str] = []
         # The numbers that the hints got in the store.
         self.news: dict[Topic, int] = {}
         # How many jobs of a lane went from one stored state to another.
@@ -73,9 +75,9 @@ class Step:
         # Of each schedule, how many attempts were closed, and how many of them had failed.
         self._of_schedules: dict[str, tuple[int, int]] = {}
 
-    def move(self, queue: str, task: str, before: str | None, after: str | None) -> None:
-        """Count a job that goes from one stored state to another; None is outside the store."""
-        self._moves[queue, task, before, after] += 1
+    def move(self, queue: str, task: str, before: str | None, after: str | None, count: int = 1) -> None:
+        """Count jobs that go from one stored state to another; None is outside the store."""
+        self._moves[queue, task, before, after] += count
 
     def close(self, outcome: Outcome, kind: OutcomeKind) -> None:
         """Count a closed attempt. A released one never happened."""
@@ -101,9 +103,14 @@ class Step:
     def hint(self, news: Topic) -> None:
         self.topics.add(news)
 
+    def end(self, ids: Iterable[str]) -> None:
+        """These jobs have ended. Who waits for that looks into history: no hint is stored."""
+        self.ended.extend(ids)
+
     def join(self, other: Step) -> None:
         """Take over what the other step, which is part of the same commit, has to leave."""
         self.topics |= other.topics
+        self.ended += other.ended
         self._moves.update(other._moves)
         for lane, runs in other._runs.items():
             self._runs.setdefault(lane, _Runs()).add(runs)
@@ -159,7 +166,5 @@ def settle(step: Step) -> Operation[None]:
     if of_schedules:
         yield Many(_SQL["add_runs"], of_schedules)
     for news in sorted(step.topics):
-        # Who waits for an end looks for it in history.
-        if not news.startswith(_ENDED):
-            rows = yield Statement(_SQL["add_hint"], {"topic": news, "now": step.now})
-            step.news[news] = rows[0][0]
+        rows = yield Statement(_SQL["add_hint"], {"topic": news, "now": step.now})
+        step.news[news] = rows[0][0]

@@ -77,9 +77,13 @@ class Watcher:
 
     def tell(self, step: Step) -> None:
         """Pass on what a commit of this process has news about."""
-        if self._hub and step.topics:
+        if not self._hub:
+            return
+        if step.topics:
             known = step.news.keys() - self._sift(step.news)
             self._hub.tell(step.topics - known)
+        if step.ended and self._watched_ends():
+            self._hub.tell([topic.ended(job_id) for job_id in step.ended])
 
     @asynccontextmanager
     async def listen(self, hear: Hear) -> AsyncIterator[Ear]:
@@ -189,8 +193,11 @@ class Watcher:
             self._heard |= fresh
         return set(fresh)
 
+    def _watched_ends(self) -> set[Topic]:
+        return {name for name in self._hub.topics if name.startswith(_ENDED)}
+
     def _read_ended(self, connection: sqlite3.Connection) -> set[Topic]:
-        watched = {name for name in self._hub.topics if name.startswith(_ENDED)}
+        watched = self._watched_ends()
         ended: set[Topic] = set()
         while watched:
             place = {"number": self._last_ended, "limit": _MOST_ENDED}
