@@ -9,14 +9,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
 
 from benchmarks import bare_redis, bare_sqlite, ours
+from drumline.stores.sqlite.connect import Synchronous
 from tests.support.valkey import new_server
 
-MEASURES = ("one by one", "100 callers", "bulk", "drain")
+MEASURES = ("one by one", "100 callers", "bulk", "drain", "drain, CPU µs")
 # What is measured on each store: ourselves, and beside it the least that a queue there can do.
 SYSTEMS = {
     "sqlite": ("drumline", "bare, with history", "bare, no history"),
@@ -33,16 +35,28 @@ def main() -> None:
     parser.add_argument("--store", choices=tuple(SYSTEMS), action="append")
     parser.add_argument("--mode", choices=("full", "normal", "always", "everysec", "no"), action="append")
     parser.add_argument("--one", nargs=3, metavar=("STORE", "SYSTEM", "MODE"), help=argparse.SUPPRESS)
+    parser.add_argument("--parts", action="store_true", help="what each job costs on SQLite, by part")
     given = parser.parse_args()
     if given.one:
         store, system, mode = given.one
         print(json.dumps(measure(store, system, mode, given.jobs)))
+        return
+    if given.parts:
+        show_parts(given.mode or ["full"], given.jobs)
         return
     print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores, uvloop")
     for store in given.store or SYSTEMS:
         for mode in given.mode or MODES[store]:
             found = run_rounds(store, mode, given.jobs, given.rounds)
             show(f"{store}, {mode}, {given.jobs:,} jobs, concurrency 100, jobs/s, median of {given.rounds}", found)
+
+
+def show_parts(kinds: Sequence[Synchronous], jobs: int) -> None:
+    from benchmarks import parts
+
+    for synchronous in kinds:
+        with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder:
+            parts.show(Path(folder) / "bench.db", synchronous, jobs)
 
 
 def measure(store: str, system: str, mode: str, jobs: int) -> dict[str, float]:
