@@ -380,8 +380,8 @@ class Drumline:
             given = self.settings.store
             self._store = self._stand_in or open_store(
                 given.url,
-                clock=self._clock,
                 namespace=given.namespace,
+                clock=self._clock,
                 synchronous=given.synchronous,
                 allow_network_fs=given.allow_network_fs,
             )

@@ -21,6 +21,8 @@ STORE_LAYERS = {
     "hub": 2,
     "memory": 3,
     "files": 4,
+    "rows": 4,
+    "forks": 4,
     **dict.fromkeys(CONCRETE_STORES, 5),
     "open": 6,
 }

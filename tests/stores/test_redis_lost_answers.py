@@ -40,7 +40,7 @@ def play_all(url: str) -> dict[str, object]:
 
     def open_store(address: str, clock: ManualClock) -> Store:
         store = valkey.open_store(address)
-        valkey.follow(store, clock.now())
+        valkey.follow(address, clock.now())
         return store
 
     maker = Maker("redis", open_store, follow=valkey.follow)

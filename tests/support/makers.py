@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drumline.clock import ManualClock, fresh_id
+from drumline.model.instant import to_millis
 from drumline.stores.base import Store
 from drumline.stores.memory import MemoryStore
 from tests.support.broken import BROKEN
@@ -29,8 +30,8 @@ class Maker:
     address: Callable[[Path], str] = str
     # Whether another process that opens the address sees the same jobs.
     is_shared: bool = False
-    # Makes the present known to a store that cannot take a clock, such as a server with an offset to its own.
-    follow: Callable[[Store, datetime], None] | None = None
+    # Makes the present known to the store at an address that cannot take a clock, such as a server with its own.
+    follow: Callable[[str, datetime], None] | None = None
     # A connection as a caller would have it for data of its own, in the same place as the jobs.
     connect: Callable[[str], Any] | None = None
     # Makes the stored schema look as if a later version of Drumline had written it; gives a way to read all of it.
@@ -66,7 +67,7 @@ def _open_redis(address: str, clock: ManualClock) -> Store:
     from tests.support import valkey
 
     store = valkey.open_store(address)
-    valkey.follow(store, clock.now())
+    valkey.follow(address, clock.now())
     return store
 
 
@@ -76,16 +77,50 @@ def _redis_address(folder: Path) -> str:
     return f"{valkey.shared_url()} t{fresh_id()}"
 
 
-def _follow_redis(store: Store, now: datetime) -> None:
+def _follow_redis(address: str, now: datetime) -> None:
     from tests.support import valkey
 
-    valkey.follow(store, now)
+    valkey.follow(address, now)
 
 
 def _age_redis(address: str) -> Callable[[], object]:
     from tests.support import valkey
 
     return valkey.age(address)
+
+
+def _open_postgres(address: str, clock: ManualClock) -> Store:
+    from drumline.stores.postgres import PostgresStore
+
+    url, _, namespace = address.partition(" ")
+    return PostgresStore(url, namespace=namespace)
+
+
+def _follow_postgres(address: str, now: datetime) -> None:
+    from tests.support.postgres import set_clock
+
+    set_clock(address, to_millis(now))
+
+
+def _connect_postgres(address: str) -> Any:
+    import psycopg
+
+    url, _, namespace = address.partition(" ")
+    # A table of the caller's own lands beside the store's, for many tests share one database.
+    return psycopg.connect(url, options=f"-c search_path={namespace}")
+
+
+def _age_postgres(address: str) -> Callable[[], object]:
+    from tests.support.postgres import add_migration, dump
+
+    add_migration(address)
+    return lambda: dump(address)
+
+
+def _address_postgres(folder: Path) -> str:
+    from tests.support.postgres import new_address
+
+    return new_address()
 
 
 ALL = (
@@ -105,6 +140,15 @@ ALL = (
         is_shared=True,
         follow=_follow_redis,
         age=_age_redis,
+    ),
+    Maker(
+        "postgres",
+        _open_postgres,
+        address=_address_postgres,
+        is_shared=True,
+        follow=_follow_postgres,
+        connect=_connect_postgres,
+        age=_age_postgres,
     ),
 )
 

@@ -56,8 +56,6 @@ class Rig:
         self.address = address
         self.clock = clock
         self.store = maker.open(address, clock)
-        # The store itself, whatever a test puts in its place.
-        self._followed = self.store
         self._others: list[Store] = []
 
     # Time.
@@ -81,7 +79,7 @@ class Rig:
     def follow(self) -> None:
         """Tell the present to a store that cannot take a clock."""
         if self.maker.follow is not None:
-            self.maker.follow(self._followed, self.now())
+            self.maker.follow(self.address, self.now())
 
     # Other handles.
 

@@ -32,8 +32,10 @@ class Twins:
         self.clock = ManualClock()
         self._maker = maker
         self.reference: Store = MemoryStore(clock=self.clock)
-        self.subject = maker.open(maker.address(folder), self.clock)
+        self._address = maker.address(folder)
+        self.subject = maker.open(self._address, self.clock)
         self.subject.migrate().run()
+        self._follow()
         # Of each store: the epoch and version it told last, for only that they grow is promised.
         self._told: dict[Store, tuple[int, int]] = {}
 
@@ -43,8 +45,11 @@ class Twins:
     def move(self, seconds: float) -> None:
         """Move time, also backwards."""
         self.clock.set(self.now() + timedelta(seconds=seconds))
+        self._follow()
+
+    def _follow(self) -> None:
         if self._maker.follow is not None:
-            self._maker.follow(self.subject, self.now())
+            self._maker.follow(self._address, self.now())
 
     def close(self) -> None:
         for store in (self.reference, self.subject):

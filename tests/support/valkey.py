@@ -14,12 +14,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from redis import Redis, RedisCluster
 
 from drumline.model.instant import to_millis
-from drumline.stores.base import Store
 from drumline.stores.redis import RedisStore
 
 URL = "DRUMLINE_TEST_REDIS_URL"
@@ -139,14 +137,12 @@ def shared_url() -> str:
 def open_store(address: str) -> RedisStore:
     """The store at an address, which is a URL and a namespace."""
     url, _, namespace = address.partition(" ")
-    store = RedisStore(url, namespace=namespace)
-    _addresses[store] = address
-    return store
+    return RedisStore(url, namespace=namespace)
 
 
-def follow(store: Store, now: datetime) -> None:
-    """Make this the present of the store: its scripts read the clock where only tests write one."""
-    with _client_of(_addresses[store]) as (client, base):
+def follow(address: str, now: datetime) -> None:
+    """Make this the present of the store there: its scripts read the clock where only tests write one."""
+    with _client_of(address) as (client, base):
         client.hset(f"{base}:time", "set", to_millis(now))
 
 
@@ -170,6 +166,3 @@ def _client_of(address: str) -> Iterator[tuple[Any, str]]:
     client: Any = RedisCluster.from_url(plain) if plain != url else Redis.from_url(url)
     with client:
         yield client, f"{{{namespace}}}"
-
-
-_addresses: WeakKeyDictionary[Store, str] = WeakKeyDictionary()

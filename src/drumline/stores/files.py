@@ -14,6 +14,8 @@ from drumline.stores.statements import Operation, Statement
 __all__ = ["Migration", "MigrationStatements", "check_schema", "migrate", "read_migrations", "read_statements"]
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+# The body of a function stands between two pairs of dollars.
+_STATEMENT = re.compile(r"((?:\$\$.*?\$\$|.)*?)(?:;[ \t]*(?:--[^\n]*)?(?:\n|\Z)|\Z)", re.DOTALL)
 _MIGRATION = re.compile(r"(\d{4})_(\w+)\.sql")
 
 
@@ -104,7 +106,7 @@ def _check_known(applied: Mapping[int, str], known: Sequence[Migration], where: 
 
 
 def _split(text: str) -> Iterator[str]:
-    """The statements of a migration: each ends with a semicolon at the end of a line."""
-    for part in re.split(r";[ \t]*(?:--.*)?$", text, flags=re.MULTILINE):
+    """The statements of a migration: each ends with a semicolon at the end of a line, outside a function's body."""
+    for part in _STATEMENT.findall(text):
         if part.strip():
             yield part.strip()

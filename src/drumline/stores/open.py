@@ -12,15 +12,18 @@ from drumline.stores.base import Store
 
 __all__ = ["open_store"]
 
-_EXPECTED = "expected sqlite:///file.db (sqlite:////absolute/file.db), redis://host:6379/0 or memory://"
+_EXPECTED = (
+    "expected postgresql://user@host/database, redis://host:6379/0, "
+    "sqlite:///file.db (sqlite:////absolute/file.db) or memory://"
+)
 _REDIS = ("redis", "rediss", "unix")
 
 
 def open_store(
     url: str,
     *,
-    clock: Clock | None = None,
     namespace: str = "drumline",
+    clock: Clock | None = None,
     synchronous: Literal["full", "normal"] = "full",
     allow_network_fs: bool = False,
 ) -> Store:
@@ -37,6 +40,8 @@ def open_store(
         return SqliteStore(path, clock=clock, synchronous=synchronous, allow_network_fs=allow_network_fs)
     if parts.scheme.partition("+")[0] in _REDIS:
         return _open_redis(url, namespace)
+    if parts.scheme in ("postgresql", "postgres"):
+        return _open_postgres(url, namespace)
     raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
 
 
@@ -46,6 +51,18 @@ def _open_redis(url: str, namespace: str) -> Store:
     except ImportError as error:
         raise BadSettings(f"store URL {mask_url(url)!r}: install the driver, pip install 'drumline[redis]'") from error
     return RedisStore(url, namespace=namespace)
+
+
+def _open_postgres(url: str, namespace: str) -> Store:
+    try:
+        from drumline.stores.postgres import PostgresStore
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] != "psycopg":
+            raise
+        raise BadSettings(
+            f"store URL {mask_url(url)!r}: the driver for Postgres is missing: pip install 'drumline[postgres]'"
+        ) from error
+    return PostgresStore(url, namespace=namespace)
 
 
 def _sqlite_path(url: str) -> str:

@@ -13,9 +13,9 @@ from drumline.model.job import LogLine
 from drumline.model.replica import Beat, ReplicaInfo, ReplicaState
 from drumline.stores.base import KEPT_LINES
 from drumline.stores.files import read_statements
+from drumline.stores.rows import as_claim, instant_or_none, json_text
 from drumline.stores.sqlite.claim import find_claims
 from drumline.stores.sqlite.finish import find_held
-from drumline.stores.sqlite.rows import as_claim, instant_or_none, json_text
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Many, Operation, Statement
 

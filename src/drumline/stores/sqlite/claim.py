@@ -20,7 +20,7 @@ from drumline.model.instant import from_millis
 from drumline.model.options import PRIVATE
 from drumline.stores.base import KEPT_ATTEMPTS
 from drumline.stores.files import read_statements
-from drumline.stores.sqlite.rows import as_claim, instant_or_none, json_text
+from drumline.stores.rows import as_claim, instant_or_none, json_text
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Many, Operation, Row, Statement
 

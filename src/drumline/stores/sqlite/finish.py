@@ -9,8 +9,7 @@ from drumline.model.instant import to_millis
 from drumline.model.outcome import Outcome, OutcomeKind
 from drumline.stores.base import topic
 from drumline.stores.files import read_statements
-from drumline.stores.sqlite.ending import End, end
-from drumline.stores.sqlite.rows import (
+from drumline.stores.rows import (
     ENDS,
     attempt_line,
     due_of,
@@ -19,6 +18,7 @@ from drumline.stores.sqlite.rows import (
     span_millis,
     state_due,
 )
+from drumline.stores.sqlite.ending import End, end
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Many, Operation, Statement
 

@@ -13,7 +13,7 @@ from drumline.errors import BadOption
 from drumline.model.job import ENDED, UNFINISHED, Job, JobState
 from drumline.model.query import JobFilter, Page
 from drumline.stores.files import read_statements
-from drumline.stores.sqlite.rows import as_job, ceil_millis, json_text
+from drumline.stores.rows import as_job, ceil_millis, json_text
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Operation, Row, Statement
 

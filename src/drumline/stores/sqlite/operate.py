@@ -13,11 +13,11 @@ from drumline.model.query import Answer, By, Command, CommandKind, PauseKind
 from drumline.model.schedule import Decision, Firing
 from drumline.stores.base import topic
 from drumline.stores.files import read_statements
+from drumline.stores.rows import due_of, options_params, state_due
 from drumline.stores.sqlite.ending import cancel_waiting
 from drumline.stores.sqlite.fire import ask_to_stop
 from drumline.stores.sqlite.produce import hold_key, is_held_by_another
 from drumline.stores.sqlite.purge import forget
-from drumline.stores.sqlite.rows import due_of, options_params, state_due
 from drumline.stores.sqlite.schedule import Plan, find_plan, tell_change, tell_ledger
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Many, Operation, Statement, in_turn

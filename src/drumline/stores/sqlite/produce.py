@@ -12,7 +12,7 @@ from drumline.model.instant import millis
 from drumline.model.job import WAITING, Conflict, Enqueued, JobState, Key, NewJob
 from drumline.stores.base import MOST_JOBS, topic
 from drumline.stores.files import read_statements
-from drumline.stores.sqlite.rows import due_of, job_params, json_text, reads_as, window_letter
+from drumline.stores.rows import due_of, job_params, json_text, reads_as, window_letter
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Many, Operation, Statement
 

@@ -14,8 +14,8 @@ from drumline.model.query import Answer, AuditRow, By, Count, Page, SeriesPoint
 from drumline.model.replica import Replica, ReplicaState
 from drumline.model.schedule import Decision, Rule, Tick
 from drumline.stores.files import read_statements
+from drumline.stores.rows import ceil_millis, instant_or_none
 from drumline.stores.sqlite.beat import find_members
-from drumline.stores.sqlite.rows import ceil_millis, instant_or_none
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Operation, Row, Statement
 

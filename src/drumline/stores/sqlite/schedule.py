@@ -12,8 +12,8 @@ from drumline.model.query import By
 from drumline.model.schedule import Decision, Firing, Rule, Schedule, ScheduleStatus
 from drumline.stores.base import topic
 from drumline.stores.files import read_statements
+from drumline.stores.rows import instant_or_none
 from drumline.stores.sqlite.beat import find_members
-from drumline.stores.sqlite.rows import instant_or_none
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Operation, Row, Statement, in_turn
 

@@ -11,7 +11,7 @@ from drumline.model.outcome import Outcome, OutcomeKind
 from drumline.model.query import HISTOGRAM_MILLIS, histogram_bucket
 from drumline.stores.base import Topic
 from drumline.stores.files import read_statements
-from drumline.stores.sqlite.rows import FAILED, json_text, span_millis
+from drumline.stores.rows import FAILED, json_text, span_millis
 from drumline.stores.statements import Many, Operation, Statement
 
 __all__ = ["Step", "settle"]

@@ -19,9 +19,9 @@ from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.stores.base import Hear, Listener, Op
+from drumline.stores.forks import watch_forks
 from drumline.stores.sqlite import beat, claim, finish, fire, listing, operate, produce, purge, read, schedule
 from drumline.stores.sqlite.connect import Place, Synchronous
-from drumline.stores.sqlite.forks import watch_forks
 from drumline.stores.sqlite.step import Step, settle
 from drumline.stores.sqlite.threads import Reader, Writer
 from drumline.stores.sqlite.transaction import find_store_id, run_inside

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 from drumline.clock import Clock, SystemClock
 from drumline.errors import StoreUnusable
 from drumline.model.instant import to_millis
+from drumline.stores.forks import keep_open
 from drumline.stores.sqlite.calls import BatchCall, Call, Join, LoopReply, Make, deliver, find_batch
 from drumline.stores.sqlite.claim import demote
 from drumline.stores.sqlite.connect import PATIENCE, Place, translate
-from drumline.stores.sqlite.forks import keep_open
 from drumline.stores.sqlite.step import Step, settle
 from drumline.stores.statements import run
 

@@ -18,9 +18,9 @@ from weakref import WeakValueDictionary
 from drumline.errors import StoreError
 from drumline.stores.base import Hear, Topic, topic
 from drumline.stores.files import read_statements
+from drumline.stores.forks import keep_open, watch_forks
 from drumline.stores.hub import Ear, Hub
 from drumline.stores.sqlite.connect import PATIENCE, Place
-from drumline.stores.sqlite.forks import keep_open, watch_forks
 from drumline.stores.sqlite.pace import Pace
 from drumline.stores.sqlite.step import Step
 

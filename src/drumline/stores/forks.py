@@ -1,9 +1,8 @@
-"""What must not cross a fork: SQLite's connections and locks belong to the process that opened them."""
+"""What must not cross a fork: connections and locks belong to the process that opened them."""
 
 from __future__ import annotations
 
 import os
-import sqlite3
 from typing import Protocol
 from weakref import WeakSet
 
@@ -25,7 +24,7 @@ class Forkable(Protocol):
 
 # The interpreter's own list of fork hooks cannot be shortened; this one can, as stores come and go.
 _open: WeakSet[Forkable] = WeakSet()
-_of_parents: list[sqlite3.Connection] = []
+_of_parents: list[object] = []
 
 
 def watch_forks(item: Forkable) -> None:
@@ -33,7 +32,7 @@ def watch_forks(item: Forkable) -> None:
     _open.add(item)
 
 
-def keep_open(connection: sqlite3.Connection | None) -> None:
+def keep_open(connection: object | None) -> None:
     """In a child process: never close a connection of the parent's, not even by forgetting it."""
     if connection is not None:
         _of_parents.append(connection)

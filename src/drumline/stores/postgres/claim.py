@@ -1,0 +1,153 @@
+"""claim: take due jobs, lane by lane.
+
+A lane is the ready jobs of one task in one queue; they stand in the index in the order in which they are taken. One
+statement reads and locks the beginnings of the lanes it may take from, and takes what comes first of all of them:
+
+    lane (mail, send)     │ 1 3 4 7 │ …         up to the first place behind which a lane was not read:
+    lane (mail, digest)   │ 2 5 │ …         →   1 2 3 4 5
+    lane (mail, unknown)  │ never read
+
+What is left to take is asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from drumline.model.claim import ANY_QUEUE, Claim, Claimed, Share
+from drumline.model.instant import from_millis
+from drumline.model.options import PRIVATE
+from drumline.stores.files import read_statements
+from drumline.stores.postgres.rows import from_text
+from drumline.stores.postgres.step import Step
+from drumline.stores.rows import as_claim, instant_or_none, json_text
+from drumline.stores.statements import Operation, Row, Statement
+
+__all__ = ["PROMOTED_AT_ONCE", "Asked", "claim", "demote", "find_claims", "look_at_clock", "promote", "row_claim"]
+
+_SQL = read_statements(__package__, "claim.sql")
+# So many due jobs are made ready in one step; the rest in the next ones.
+PROMOTED_AT_ONCE = 10_000
+_FIELDS = 20
+# So often a call looks for more before it is content with what it has.
+_MOST_LOOKS = 20
+
+
+class Asked(NamedTuple):
+    """What a call of claim asks for; `call` is its own, where the token may be that of an earlier one."""
+
+    replica: str
+    queues: Sequence[Share]
+    limit: int
+    tasks: Sequence[str]
+    token: str
+    call: str
+
+
+class _Look(NamedTuple):
+    """What one look at a share gave, and what it saw on the way; instants in milliseconds."""
+
+    claims: list[Claim]
+    now: int
+    next_due: int | None
+    # Delayed jobs are due, and were not promoted.
+    is_overdue: bool
+    # So many were chosen; none of them is claimed if the token was used before.
+    chosen: int
+    # There may be more in the lanes, behind what was read of them.
+    is_cut: bool
+    # Somebody else is about to take some of what is there, but perhaps not all of it.
+    is_contended: bool
+    # The token was used before.
+    is_repeated: bool
+
+
+def claim(step: Step, asked: Asked, latest: int) -> Operation[Claimed]:
+    """`latest` is the latest instant that this process knows of: before it, the clock has gone back."""
+    # What a try before has taken, whose end was disturbed, is taken.
+    claims: list[Claim] = (yield from _find_again(asked.token)) if step.tries else []
+    look: _Look | None = None
+    for share in asked.queues:
+        room = min(share.limit, asked.limit - len(claims))
+        if room <= 0:
+            continue
+        look = yield from _take(asked, share.queue, room)
+        claims += look.claims
+        if not claims and (look.chosen or look.is_repeated):
+            claims = yield from _find_again(asked.token)
+            break
+    if look is None or look.now < latest:
+        if look is not None:
+            yield from demote()
+        look = yield from _look(asked, ANY_QUEUE, 0, regardless=False)
+    step.now = look.now
+    return Claimed(claims=claims, now=from_millis(look.now), next_due=instant_or_none(look.next_due))
+
+
+def promote() -> Operation[tuple[int, int]]:
+    """Make a slice of the due jobs ready; how many, and what time it is."""
+    ((count, now),) = yield Statement(_SQL["promote"], {"limit": PROMOTED_AT_ONCE})
+    return count, now
+
+
+def demote() -> Operation[None]:
+    """After the clock has gone back: make wait again what is not yet due."""
+    yield Statement(_SQL["demote"])
+
+
+def look_at_clock() -> Operation[tuple[int, bool]]:
+    """The present, and whether a delayed job is due."""
+    ((now, is_overdue),) = yield Statement(_SQL["look_at_clock"])
+    return now, is_overdue
+
+
+def find_claims(ids: Sequence[str]) -> Operation[list[Claim]]:
+    """The live claims of those of the jobs that are running."""
+    rows = yield Statement(_SQL["find_claims"], {"ids": json_text(ids)})
+    return [row_claim(row) for row in rows]
+
+
+def row_claim(row: Row) -> Claim:
+    """A claim, from a row with the columns in the order of its fields."""
+    return as_claim((*row[:5], from_text(row[5]), *row[6:_FIELDS]))
+
+
+def _find_again(token: str) -> Operation[list[Claim]]:
+    rows = yield Statement(_SQL["find_again"], {"token": token})
+    return [row_claim(row) for row in rows]
+
+
+def _take(asked: Asked, queue: str, room: int) -> Operation[_Look]:
+    """Look until the room is filled, or there is no more."""
+    look = yield from _look(asked, queue, room, regardless=False)
+    if look.is_overdue:
+        yield from promote()
+        look = yield from _look(asked, queue, room, regardless=True)
+    for _ in range(_MOST_LOOKS):
+        missing = room - len(look.claims)
+        is_used = look.chosen > len(look.claims)
+        if not missing or is_used or not (look.is_cut or (look.is_contended and not look.claims)):
+            break
+        if not look.is_cut:
+            # Whoever has locked it is about to take it, or to leave it.
+            yield Statement(_SQL["wait_a_little"])
+        more = yield from _look(asked, queue, missing, regardless=True)
+        look = more._replace(claims=look.claims + more.claims, chosen=look.chosen + more.chosen)
+    return look
+
+
+def _look(asked: Asked, queue: str, room: int, *, regardless: bool) -> Operation[_Look]:
+    params = {
+        "replica": asked.replica,
+        "queue": None if queue == ANY_QUEUE else queue,
+        "private": f"{PRIVATE}%",
+        "tasks": list(asked.tasks),
+        "limit": room,
+        "token": asked.token,
+        "call": asked.call,
+        "regardless": regardless,
+    }
+    rows = yield Statement(_SQL["claim"], params)
+    claims = [row_claim(row) for row in rows if row[0] is not None]
+    return _Look(claims, *rows[0][_FIELDS:])

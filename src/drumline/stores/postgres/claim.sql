@@ -1,0 +1,238 @@
+-- name: claim
+-- Take the first ready jobs of one queue, or of all that are not private, lane by lane. While delayed jobs are due that
+-- were not promoted, nothing is taken, unless it is asked for all the same.
+with recursive present as materialized (
+  select {schema}.now_ms() as now
+),
+-- Promotion comes first, and a statement does not see what it promotes itself.
+overdue as materialized (
+  select exists (
+    select
+    from {schema}.job
+    where state = 'd'
+      and due <= (select now from present)) as is_so
+),
+-- The lanes that hold ready jobs, by one look into the index for each.
+lane (queue, task) as (
+  (
+    select queue, task
+    from {schema}.job
+    where state = 'r'
+      and (queue, task) > (coalesce(%(queue)s, ''), '')
+      and (%(queue)s::text is null or queue = %(queue)s)
+      and (%(regardless)s or not (select is_so from overdue))
+    order by queue, task
+    limit 1
+  )
+  union all
+  select following.queue, following.task
+  from lane
+  cross join lateral (
+    select queue, task
+    from {schema}.job
+    where state = 'r'
+      and (queue, task) > (lane.queue, lane.task)
+      and (%(queue)s::text is null or queue = %(queue)s)
+    order by queue, task
+    limit 1
+  ) as following
+),
+open_lane as materialized (
+  select queue, task
+  from lane
+  where task = any (%(tasks)s)
+    and (%(queue)s::text is not null or queue not like %(private)s)
+    and queue <> all (array(select queue from {schema}.pause))
+),
+-- Of one lane all that is wanted; of several a part each, for what is locked but not taken is withheld from others.
+chunk as materialized (
+  select case when count(*) <= 1 then %(limit)s else greatest(8, 2 * %(limit)s / count(*)) end as size
+  from open_lane
+),
+head as materialized (
+  select head.*, row_number() over (partition by open_lane.queue, open_lane.task order by rank, due, id) as place
+  from open_lane
+  cross join lateral (
+    select id, rank, due
+    from {schema}.job
+    where job.state = 'r'
+      and job.queue = open_lane.queue
+      and job.task = open_lane.task
+      and job.due <= (select now from present)
+    order by rank, due, id
+    limit (select size from chunk)
+    for update skip locked
+  ) as head
+),
+-- Behind the last job of a part, its lane may hold some that come before those of other lanes.
+edge as materialized (
+  select rank, due, id
+  from head
+  where place = (select size from chunk)
+  order by rank, due, id
+  limit 1
+),
+chosen as materialized (
+  select id
+  from head
+  where not exists (select from edge)
+     or (rank, due, id) <= (select rank, due, id from edge)
+  order by rank, due, id
+  limit %(limit)s
+),
+-- Once for each call: of two calls with one token, the second takes nothing.
+fresh as (
+  insert into {schema}.token (token, call, at)
+  select %(token)s, %(call)s, now
+  from present
+  where exists (select from chosen)
+  on conflict (token) do update
+  set call = excluded.call,
+      at = excluded.at
+  where token.call = excluded.call
+     or token.at <= excluded.at - 60000
+  returning token
+),
+claimed as (
+  update {schema}.job
+  set state = 'x',
+      fence = greatest(fence + 1, now * 1000),
+      attempt = attempt + 1,
+      replica = %(replica)s,
+      token = fresh.token,
+      claimed = now,
+      lease = now + term,
+      -- Of many closed attempts, only the newest are carried on.
+      attempts = case
+        when closed < 200 then attempts
+        else array_to_string((string_to_array(attempts, E'\n'))[closed - 99:], E'\n')
+      end,
+      closed = case when closed < 200 then closed else 100 end
+  from chosen, fresh, present
+  where job.id = chosen.id
+    and job.state = 'r'
+  returning job.*
+),
+freed as (
+  delete from {schema}.key
+  using claimed
+  where claimed.key_window = 'p'
+    and key.task = claimed.task
+    and key.key = claimed.key
+    and key.job = claimed.id
+    and key.key_window = 'p'
+),
+counted as (
+  insert into {schema}.flow (minute, queue, task, ready, running)
+  select min(claimed) - min(claimed) %% 60000, queue, task, - count(*), count(*)
+  from claimed
+  group by queue, task
+),
+-- A claim that is lost in a crash of the server is only given out again: nobody has to wait for the disk.
+quiet as materialized (
+  select set_config('synchronous_commit', 'off', true)
+)
+select
+  claimed.id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta,
+  source, schedule, tick, key, cancelling, releases,
+  present.now,
+  (select min(due) from {schema}.job where state = 'd'),
+  (select is_so from overdue),
+  (select count(*) from chosen),
+  exists (select from edge) and (select count(*) from open_lane) > 1,
+  (select count(*) from open_lane) > 1 and exists (
+    select
+    from open_lane
+    join {schema}.job on job.queue = open_lane.queue and job.task = open_lane.task and job.state = 'r'
+    where job.due <= present.now
+      and not exists (select from head where head.id = job.id)),
+  exists (select from {schema}.token where token.token = %(token)s and token.at > present.now - 60000)
+from present
+cross join quiet
+left join claimed on true
+order by rank, due, claimed.id
+
+-- name: promote
+-- Make a slice of the due jobs ready, whatever their queue, and say how many; and what time it is.
+with present as materialized (
+  select {schema}.now_ms() as now
+),
+overdue as materialized (
+  select id
+  from {schema}.job
+  where state = 'd'
+    and due <= (select now from present)
+  order by due
+  limit %(limit)s
+  for update skip locked
+),
+promoted as (
+  update {schema}.job
+  set state = 'r'
+  from overdue
+  where job.id = overdue.id
+  returning job.queue, job.task
+),
+counted as (
+  insert into {schema}.flow (minute, queue, task, delayed, ready)
+  select min(now) - min(now) %% 60000, queue, task, - count(*), count(*)
+  from promoted, present
+  group by queue, task
+)
+select (select count(*) from promoted), now
+from present
+
+-- name: demote
+-- Make ready jobs wait again that are not yet due: the clock has gone back.
+with present as materialized (
+  select {schema}.now_ms() as now
+),
+early as materialized (
+  select id
+  from {schema}.job
+  where state = 'r'
+    and due > (select now from present)
+  for update skip locked
+),
+demoted as (
+  update {schema}.job
+  set state = 'd'
+  from early
+  where job.id = early.id
+  returning job.queue, job.task
+)
+insert into {schema}.flow (minute, queue, task, delayed, ready)
+select min(now) - min(now) %% 60000, queue, task, count(*), - count(*)
+from demoted, present
+group by queue, task
+
+-- name: find_again
+-- What the call with this token took, as far as it is still held.
+select
+  id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
+  schedule, tick, key, cancelling, releases
+from {schema}.job
+where lease is not null
+  and token = %(token)s
+order by rank, due, id
+
+-- name: find_claims
+-- Those of the jobs that are running.
+select
+  job.id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
+  schedule, tick, key, cancelling, releases
+from json_array_elements_text(%(ids)s::json) as wanted
+join {schema}.job on job.id = wanted.value::uuid
+where state = 'x'
+
+-- name: look_at_clock
+-- The present, and whether a delayed job is due.
+with present as materialized (
+  select {schema}.now_ms() as now
+)
+select now, exists (select from {schema}.job where state = 'd' and due <= now)
+from present
+
+-- name: wait_a_little
+-- Let somebody else's statement end.
+select pg_sleep(0.003)

@@ -1,0 +1,188 @@
+"""Connections to the server: how one is opened, and what the driver's exceptions mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+
+from drumline.clock import fresh_id
+from drumline.errors import BadSettings, SchemaMismatch, StoreError, StoreUnreachable, StoreUnusable
+from drumline.model.mask import mask_url
+from drumline.stores.files import MigrationStatements, check_schema, migrate, read_migrations, read_statements
+from drumline.stores.statements import run
+
+__all__ = ["Bound", "Connection", "Place", "is_repeatable", "translated"]
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+# How long to wait for the server to answer a new connection, and for somebody else's lock, in seconds.
+CONNECT_PATIENCE = 10
+LOCK_PATIENCE = 10
+_NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,40}")
+_SQL = read_statements(__package__, "connect.sql")
+_MIGRATIONS = read_migrations(__package__)
+_MIGRATION_STATEMENTS = MigrationStatements(_SQL["prepare"], _SQL["applied"], _SQL["record"])
+
+# Found by the server's own detector, or by our own look: the step was undone, and may be taken anew at once.
+_REPEATABLE = frozenset(("40001", "40P01"))
+# The server is there, but cannot do it now: it starts, stops, is a standby, or somebody holds a lock.
+_AWAY = frozenset(("25006", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "53300", "53200", "53400"))
+_FOREIGN_SCHEMA = frozenset(("3F000", "42P01", "42703", "42883"))
+_ADVICE = {
+    "28": "the server refuses this user: look at user, password and pg_hba.conf",
+    "3D000": "there is no such database: create it, or mend the URL",
+    "42501": "this user lacks a right: let it create a schema in the database, or create the schema for it",
+    "53100": "the server's disk is full: make room; nothing that was stored is lost",
+}
+# What libpq says of a connection that could not be made comes as text only.
+_REFUSED = re.compile(
+    r"authentication failed|no pg_hba.conf entry|(?:role|database) \"[^\"]*\" does not exist|no password supplied"
+    r"|invalid (?:connection option|port|URI)|SSL"
+)
+
+
+class Place:
+    """Where the store is, and how to connect to it."""
+
+    def __init__(self, url: str, namespace: str) -> None:
+        if not _NAMESPACE.fullmatch(namespace):
+            raise BadSettings(
+                f"namespace {namespace!r}: expected 1 to 41 letters, digits or any of _ . : -, not a digit first"
+            )
+        self.namespace = namespace
+        self.shown = mask_url(url)
+        self._url = url
+        self._schema = '"' + namespace + '"'
+        # Each store binds a few dozen texts, and always the same ones.
+        self.bind = lru_cache(maxsize=None)(self._bind)
+
+    def connect(self) -> Connection:
+        """A connection in autocommit mode: one statement is one step."""
+        with translated(self.shown):
+            return psycopg.connect(
+                self._url,
+                autocommit=True,
+                # Plans that were made while a table was small would stay, and a pooler would not keep them.
+                prepare_threshold=None,
+                **_defaults(self._url),
+            )
+
+    def check(self, connection: Connection) -> None:
+        """Refuse a schema that is not of this version."""
+        with translated(self.shown):
+            check_schema(self._read_applied(connection), _MIGRATIONS, self._where)
+
+    def migrate(self) -> None:
+        """Bring the schema to this version."""
+        connection = self.connect()
+        try:
+            with translated(self.shown):
+                # Mostly there is nothing to do, and then nobody has to be waited for.
+                if self._read_applied(connection) != {known.version: known.checksum for known in _MIGRATIONS}:
+                    with connection.transaction():
+                        self._migrate(connection)
+        finally:
+            connection.close()
+
+    def _migrate(self, connection: Connection) -> None:
+        cursor = Bound(connection.cursor(), self)
+        connection.execute(f"set local lock_timeout = '{LOCK_PATIENCE}s'")
+        connection.execute("set local client_min_messages = warning")
+        cursor.execute(_SQL["lock_migrations"], {"what": f"drumline {self.namespace} migrate"})
+        cursor.execute(_SQL["create_schema"], {})
+        run(cursor, migrate(_MIGRATIONS, _MIGRATION_STATEMENTS, self._where, {}))
+        cursor.execute(_SQL["name_store"], {"id": fresh_id()})
+
+    @property
+    def _where(self) -> str:
+        return f"{self.shown}, namespace {self.namespace}"
+
+    def _read_applied(self, connection: Connection) -> dict[int, str]:
+        """The migrations that the schema has seen, by version, with their checksums."""
+        cursor = Bound(connection.cursor(), self)
+        cursor.execute(_SQL["find_migrations"], {"table": f"{self._schema}.migration"})
+        ((has_list,),) = cursor.fetchall()
+        if not has_list:
+            return {}
+        cursor.execute(_SQL["applied"], {})
+        return dict(cursor.fetchall())
+
+    def _bind(self, sql: str) -> str:
+        return sql.replace("{schema}", self._schema)
+
+
+class Bound:
+    """A cursor for statements that name the namespace as {schema}."""
+
+    def __init__(self, cursor: Any, place: Place) -> None:
+        self._cursor = cursor
+        self._place = place
+        self.fetchall = cursor.fetchall
+
+    @property
+    def description(self) -> Any:
+        return self._cursor.description
+
+    @property
+    def rowcount(self) -> int:
+        count: int = self._cursor.rowcount
+        return count
+
+    def execute(self, sql: str, params: Any) -> Any:
+        return self._cursor.execute(self._place.bind(sql), params)
+
+    def executemany(self, sql: str, rows: Any) -> Any:
+        return self._cursor.executemany(self._place.bind(sql), rows)
+
+
+def _defaults(url: str) -> dict[str, Any]:
+    """What a connection is opened with, unless the URL says otherwise."""
+    given = urlsplit(url).query
+    wanted = {
+        "application_name": "drumline",
+        "connect_timeout": CONNECT_PATIENCE,
+        # A server that vanished without a word is missed within fifteen seconds.
+        "keepalives_idle": 5,
+        "keepalives_interval": 3,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 15_000,
+    }
+    return {name: value for name, value in wanted.items() if f"{name}=" not in given}
+
+
+def is_repeatable(error: BaseException) -> bool:
+    """Whether the step was undone only because of a neighbour, and may be taken anew at once."""
+    return isinstance(error, psycopg.Error) and error.sqlstate in _REPEATABLE
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Turn the driver's exceptions into the store's."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(error, where) from error
+
+
+def translate(error: Exception, where: str) -> StoreError:
+    """What the driver's exception means for a store."""
+    state = getattr(error, "sqlstate", None) or ""
+    said = str(error).strip()
+    for code, advice in _ADVICE.items():
+        if state.startswith(code):
+            return StoreUnusable(f"{where}: {advice} ({said})")
+    if state in _FOREIGN_SCHEMA:
+        return SchemaMismatch(f"{where}: the schema is not this version's: run `drumline migrate` ({said})")
+    if state in _AWAY or state in _REPEATABLE or state.startswith("08"):
+        return StoreUnreachable(f"{where}: the server cannot do this now: try again ({said})")
+    if not state and _REFUSED.search(said):
+        return StoreUnusable(f"{where}: the server refuses the connection: look at the URL ({said})")
+    if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return StoreUnreachable(f"{where}: the server is out of reach: try again ({said})")
+    return StoreError(f"{where}: {said}")

@@ -1,0 +1,40 @@
+-- name: prepare
+-- The list of applied migrations.
+create table if not exists {schema}.migration (
+  version  integer primary key,
+  name     text    not null,
+  checksum text    not null,
+  applied  bigint  not null)
+
+-- name: applied
+-- Which migrations were applied.
+select version, checksum
+from {schema}.migration
+
+-- name: record
+-- A migration was applied.
+insert into {schema}.migration (version, name, checksum, applied)
+values (%(version)s, %(name)s, %(checksum)s, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+
+-- name: find_migrations
+-- Whether there is a list of migrations.
+select to_regclass(%(table)s) is not null
+
+-- name: lock_migrations
+-- Of many who migrate at once, one does.
+select pg_advisory_xact_lock(hashtextextended(%(what)s, 0))
+
+-- name: create_schema
+-- The namespace.
+create schema if not exists {schema}
+
+-- name: name_store
+-- A new store gets its id.
+insert into {schema}.store (id)
+values (%(id)s)
+on conflict do nothing
+
+-- name: find_store
+-- Which store this is, and what time it is there.
+select id, {schema}.now_ms()
+from {schema}.store

@@ -1,0 +1,118 @@
+-- name: count_jobs
+-- Jobs by queue and task, and what they have come to: what was folded, and what was not yet.
+with recent as (
+  select
+    queue, task, sum(ready) as ready, sum(delayed) as delayed, sum(running) as running, sum(done) as done,
+    sum(dead) as dead, sum(cancelled) as cancelled, sum(attempts) as attempts, sum(ran_done) as total_done,
+    sum(ran_failed) as total_failures,
+    (array_agg(last_error order by number desc) filter (where last_error is not null))[1] as last_error
+  from {schema}.flow
+  group by queue, task
+)
+select
+  queue, task,
+  coalesce(total.ready, 0) + coalesce(recent.ready, 0),
+  coalesce(total.delayed, 0) + coalesce(recent.delayed, 0),
+  coalesce(total.running, 0) + coalesce(recent.running, 0),
+  coalesce(total.done, 0) + coalesce(recent.done, 0),
+  coalesce(total.dead, 0) + coalesce(recent.dead, 0),
+  coalesce(total.cancelled, 0) + coalesce(recent.cancelled, 0),
+  coalesce(total.attempts, 0) + coalesce(recent.attempts, 0),
+  coalesce(total.total_done, 0) + coalesce(recent.total_done, 0),
+  coalesce(total.total_failures, 0) + coalesce(recent.total_failures, 0),
+  coalesce(recent.last_error, total.last_error)
+from {schema}.total
+full join recent using (queue, task)
+order by queue, task
+
+-- name: read_series
+-- Some minutes, as far as they were folded.
+select minute, queue, task, done, failed, dead, cancelled, waits, runs
+from {schema}.series
+where minute >= %(start)s
+  and minute < %(end)s
+
+-- name: read_recent_series
+-- The same minutes, as far as they were not.
+with recent as (
+  select *
+  from {schema}.flow
+  where attempts > 0
+    and minute >= %(start)s
+    and minute < %(end)s
+),
+bucket as (
+  select minute, queue, task, nth, sum(waits) as waits, sum(runs) as runs
+  from (
+    select minute, queue, task, unnest(waits) as nth, 1 as waits, 0 as runs
+    from recent
+    union all
+    select minute, queue, task, unnest(runs), 0, 1
+    from recent
+  ) as entry
+  group by minute, queue, task, nth
+),
+place as (
+  select
+    minute, queue, task, sum(ran_done) as done, sum(ran_failed) as failed, sum(ran_dead) as dead,
+    sum(ran_cancelled) as cancelled
+  from recent
+  group by minute, queue, task
+)
+select
+  minute, queue, task, done, failed, dead, cancelled,
+  array(
+    select coalesce(waits, 0)::bigint
+    from generate_series(0, %(last)s) as nth (nth)
+    left join bucket
+      on bucket.nth = nth.nth
+      and (bucket.minute, bucket.queue, bucket.task) = (place.minute, place.queue, place.task)
+    order by nth.nth),
+  array(
+    select coalesce(runs, 0)::bigint
+    from generate_series(0, %(last)s) as nth (nth)
+    left join bucket
+      on bucket.nth = nth.nth
+      and (bucket.minute, bucket.queue, bucket.task) = (place.minute, place.queue, place.task)
+    order by nth.nth)
+from place
+
+-- name: read_ticks
+-- The ledger, newest recorded first.
+select schedule, mark, replica, instant, decision, reason, by, recorded, job::text, until, count, outcome, run_time
+from {schema}.tick
+where (recorded, instant, schedule, replica, mark) < (%(recorded)s, %(instant)s, %(schedule)s, %(replica)s, %(mark)s)
+order by recorded desc, instant desc, schedule desc, replica desc, mark desc
+limit %(limit)s
+
+-- name: read_ticks_of
+-- The ledger of one schedule, newest recorded first.
+select schedule, mark, replica, instant, decision, reason, by, recorded, job::text, until, count, outcome, run_time
+from {schema}.tick
+where schedule = %(name)s
+  and (recorded, instant, replica, mark) < (%(recorded)s, %(instant)s, %(replica)s, %(mark)s)
+order by recorded desc, instant desc, replica desc, mark desc
+limit %(limit)s
+
+-- name: find_all_running
+-- Which replica runs which jobs.
+select replica, id::text
+from {schema}.job
+where lease is not null
+
+-- name: read_lines
+-- A job's log lines in the order they came.
+select number, at, level, message, fields, attempt
+from {schema}.log
+where job = %(job)s::uuid
+  and place >= %(after)s
+order by place
+limit %(limit)s
+
+-- name: read_audit
+-- Who did what, newest first.
+select id, at, by, action, targets, answers, part_of
+from {schema}.audit
+where (at, id) < (%(at)s, %(id)s)
+order by at desc, id desc
+limit %(limit)s

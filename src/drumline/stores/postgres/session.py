@@ -1,0 +1,181 @@
+"""Steps on connections of the store's own: taken from a shelf, used for one step, and put back.
+
+Blocking callers use their own thread; awaiting ones are served by a few threads that are started when they are needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import psycopg
+
+from drumline.clock import pause
+from drumline.errors import StoreUnreachable
+from drumline.stores.forks import keep_open
+from drumline.stores.postgres.again import Again
+from drumline.stores.postgres.connect import LOCK_PATIENCE, Bound, Connection, Place, is_repeatable, translate
+from drumline.stores.postgres.step import Step, settle
+from drumline.stores.statements import Operation, run
+
+__all__ = ["Make", "Sessions"]
+
+T = TypeVar("T")
+
+Make = Callable[[Step], Operation[T]]
+
+# Awaiting callers are served by at most so many threads, and so many connections wait on the shelf.
+_THREADS = 8
+_SHELF = 8
+# A step that a neighbour has disturbed is taken anew so often.
+_MOST_TRIES = 20
+_BEGIN = f"begin isolation level read committed; set local lock_timeout = '{LOCK_PATIENCE}s'; "
+_BEGIN_READING = "begin isolation level repeatable read read only; "
+_NOW = "select {schema}.now_ms()"
+
+
+class Sessions:
+    """The connections and threads of one store in this process."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._shelf: list[Connection] = []
+        self._executor: ThreadPoolExecutor | None = None
+        self._is_checked = False
+
+    # Steps, each blocking this thread.
+
+    def run_statement(self, make: Make[T], step: Step) -> T:
+        """Run an operation whose statements are steps of their own."""
+        return self._run(lambda connection: run(Bound(connection.cursor(), self._place), make(step)), step)
+
+    def run_step(self, make: Make[T], step: Step) -> T:
+        """Run an operation as one step: all of it, or nothing. The step may be begun anew."""
+        return self._run(lambda connection: self._run_inside(connection, _BEGIN, make, step), step)
+
+    def run_reading(self, make: Make[T], step: Step) -> T:
+        """Run an operation that only reads, on one state of the store."""
+        return self._run(lambda connection: self._run_inside(connection, _BEGIN_READING, make, step), step)
+
+    # Threads.
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Run the work in one of the threads."""
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="drumline-postgres")
+            return self._executor.submit(work)
+
+    async def wait(self, work: Callable[[], T]) -> T:
+        """Run the work in one of the threads; its answer comes to this event loop."""
+        return await asyncio.wrap_future(self.submit(work))
+
+    def close(self) -> None:
+        """Do what was begun, then give back threads and connections."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True)
+        self._clear_shelf()
+        self._is_checked = False
+
+    def forget(self) -> None:
+        """In a child process: threads, locks and connections are the parent's."""
+        keep_open((self._shelf, self._executor))
+        self._begin()
+
+    # Connections.
+
+    def take(self) -> tuple[Connection, bool]:
+        """A connection, and whether it is a new one."""
+        with self._lock:
+            if self._shelf:
+                return self._shelf.pop(), False
+        connection = self._place.connect()
+        if not self._is_checked:
+            try:
+                self._place.check(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._is_checked = True
+        return connection, True
+
+    def put_back(self, connection: Connection) -> None:
+        """Keep the connection for the next step, if it is well."""
+        if connection.closed or connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+            connection.close()
+            return
+        with self._lock:
+            if len(self._shelf) < _SHELF:
+                self._shelf.append(connection)
+                return
+        connection.close()
+
+    def _run(self, work: Callable[[Connection], T], step: Step) -> T:
+        while True:
+            connection, is_new = self.take()
+            try:
+                answer = work(connection)
+            except (psycopg.Error, Again) as error:
+                self._undo(connection)
+                step.tries += 1
+                if isinstance(error, psycopg.Error) and not self._is_worth_a_try(error, connection, is_new=is_new):
+                    raise translate(error, self._place.shown) from error
+                if step.tries == _MOST_TRIES:
+                    raise StoreUnreachable(f"{self._place.shown}: too many others do the same: try again") from error
+                pause(0.001 * step.tries)
+            except BaseException:
+                self._undo(connection)
+                raise
+            else:
+                self.put_back(connection)
+                return answer
+
+    def _is_worth_a_try(self, error: psycopg.Error, connection: Connection, *, is_new: bool) -> bool:
+        """Whether to repeat the step at once: none does twice what it did before a lost reply."""
+        if is_repeatable(error):
+            return True
+        # While it lay on the shelf, the server went away; those beside it are no better.
+        if connection.closed and not is_new:
+            self._clear_shelf()
+            return True
+        return False
+
+    def _undo(self, connection: Connection) -> None:
+        try:
+            connection.rollback()
+        except psycopg.Error:
+            connection.close()
+        self.put_back(connection)
+
+    def _run_inside(self, connection: Connection, begin: str, make: Make[T], step: Step) -> T:
+        cursor = connection.cursor()
+        cursor.execute(self._place.bind(begin + _NOW).encode())
+        while cursor.nextset():
+            pass
+        step.begin(_only(cursor.fetchall()))
+        bound = Bound(cursor, self._place)
+        answer = run(bound, make(step))
+        run(bound, settle(step))
+        connection.commit()
+        return answer
+
+    def _clear_shelf(self) -> None:
+        with self._lock:
+            shelf, self._shelf = self._shelf, []
+        for connection in shelf:
+            connection.close()
+
+
+def _only(rows: list[tuple[Any, ...]]) -> int:
+    ((now,),) = rows
+    value: int = now
+    return value

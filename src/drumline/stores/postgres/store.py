@@ -1,0 +1,230 @@
+"""PostgresStore: the protocol over one schema of a Postgres database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from drumline.clock import fresh_id
+from drumline.model.claim import Claim, Claimed, ClaimRef, Note, Share
+from drumline.model.instant import from_millis
+from drumline.model.job import Enqueued, Job, LogLine, NewJob
+from drumline.model.outcome import Outcome
+from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter, Keep, Page, PauseKind, SeriesPoint
+from drumline.model.replica import Beat, Replica, ReplicaInfo
+from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
+from drumline.stores.base import Hear, Listener, Op
+from drumline.stores.forks import watch_forks
+from drumline.stores.postgres import beat, claim, finish, fire, listing, operate, produce, purge, read, schedule
+from drumline.stores.postgres.connect import Place
+from drumline.stores.postgres.group import Group
+from drumline.stores.postgres.session import Make, Sessions
+from drumline.stores.postgres.step import Step
+from drumline.stores.postgres.transaction import find_store, run_inside
+from drumline.stores.postgres.wakeups import Hints
+
+__all__ = ["PostgresStore"]
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """A store in one schema, shared by all processes that reach the server."""
+
+    kind = "postgres"
+
+    def __init__(self, url: str, *, namespace: str = "drumline") -> None:
+        self.place = Place(url, namespace)
+        self._sessions = Sessions(self.place)
+        self._hints = Hints(self.place, self._sessions)
+        self._group = Group(self._sessions, self._enqueue_plain)
+        self._store_id: str | None = None
+        # The latest instant that this process knows of.
+        self._latest = 0
+        watch_forks(self)
+
+    # Life.
+
+    def migrate(self) -> Op[None]:
+        return _in_thread(self.place.migrate)
+
+    def now(self) -> Op[datetime]:
+        return self._op(self._now)
+
+    def close(self) -> Op[None]:
+        return _in_thread(self._sessions.close)
+
+    def stop_for_fork(self) -> None:
+        """This process is about to fork: its connections stay its own."""
+
+    def go_on(self) -> None:
+        """This process has forked."""
+
+    def forget(self) -> None:
+        """This process is a fork: begin anew."""
+        self._sessions.forget()
+        self._hints.forget()
+        self._group.forget()
+
+    # Produce.
+
+    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
+        if tx is not None:
+            return self._op(lambda: self._enqueue_inside(tx, jobs))
+        if produce.has_keys(jobs):
+            # Apart from the others: it may have to wait for somebody else's transaction.
+            return self._write(lambda step: produce.enqueue(step, jobs))
+        return Op(lambda: self._group.call(jobs), lambda: self._group.wait(jobs))
+
+    # Consume.
+
+    def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
+        def run() -> Claimed:
+            asked = claim.Asked(replica, queues, limit, tasks, token, fresh_id())
+            step = Step()
+            # One queue is one statement, and that is a step by itself.
+            run_claim = self._sessions.run_statement if len(queues) == 1 else self._sessions.run_step
+            claimed = run_claim(lambda step: claim.claim(step, asked, self._latest), step)
+            self._latest = step.now
+            return claimed
+
+        return self._op(run)
+
+    def report(self, notes: Sequence[Note]) -> Op[list[bool]]:
+        return self._write(lambda step: beat.report(notes))
+
+    def finish(self, outcomes: Sequence[Outcome]) -> Op[list[bool]]:
+        if finish.has_schedules(outcomes):
+            return self._write(lambda step: finish.finish(step, outcomes))
+        return self._state(lambda step: finish.finish(step, outcomes))
+
+    def beat(self, info: ReplicaInfo, held: Sequence[ClaimRef]) -> Op[Beat]:
+        def run() -> Beat:
+            answer, is_new = self._sessions.run_statement(lambda step: beat.beat(info, held), Step())
+            if not is_new:
+                return answer
+            epoch = self._sessions.run_step(lambda step: beat.join_fleet(step, info), Step())
+            return msgspec.structs.replace(answer, epoch=epoch)
+
+        return self._op(run)
+
+    def expired(self, limit: int) -> Op[list[Claim]]:
+        return self._state(lambda step: beat.expired(limit))
+
+    # Schedule.
+
+    def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
+        return self._write(lambda step: schedule.declare(step, schedules, by))
+
+    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:  # noqa: ARG002 - as the protocol says
+        return self._write(lambda step: schedule.withdraw(step, names))
+
+    def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
+        return self._read(lambda step: schedule.schedules(step, names))
+
+    def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
+        return self._write(lambda step: fire.fire(step, firings, by))
+
+    # Operate.
+
+    def pause(self, kind: PauseKind, names: Sequence[str], *, paused: bool, by: By, token: str) -> Op[list[bool]]:
+        return self._write(lambda step: operate.pause(step, kind, names, is_pause=paused, by=by, token=token))
+
+    def paused(self, kind: PauseKind) -> Op[dict[str, By]]:
+        return self._state(lambda step: operate.paused(kind))
+
+    def command(self, command: Command) -> Op[list[Answer]]:
+        return self._write(lambda step: operate.command(step, command))
+
+    # Read.
+
+    def jobs(self, where: JobFilter, *, after: str | None = None, limit: int = 50) -> Op[Page[Job]]:
+        return self._read(lambda step: listing.jobs(where, after, limit))
+
+    def counts(self) -> Op[list[Count]]:
+        def run() -> list[Count]:
+            now, is_overdue = self._sessions.run_statement(lambda step: claim.look_at_clock(), Step())
+            if now < self._latest:
+                self._sessions.run_statement(lambda step: claim.demote(), Step())
+            self._latest = now
+            while is_overdue and self._sessions.run_statement(lambda step: claim.promote(), Step())[0]:
+                pass
+            return self._sessions.run_statement(lambda step: read.counts(), Step())
+
+        return self._op(run)
+
+    def series(self, start: datetime, end: datetime) -> Op[list[SeriesPoint]]:
+        return self._read(lambda step: read.series(start, end))
+
+    def ticks(self, schedule: str | None = None, *, after: str | None = None, limit: int = 50) -> Op[Page[Tick]]:
+        return self._state(lambda step: read.ticks(schedule, after, limit))
+
+    def workers(self) -> Op[list[Replica]]:
+        return self._read(read.workers)
+
+    def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
+        return self._state(lambda step: read.logs(job_id, after, limit))
+
+    def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:
+        return self._state(lambda step: read.audit(after, limit))
+
+    def purge(self, keep: Keep, limit: int = 1000) -> Op[int]:
+        def run() -> int:
+            # Apart, so that what was appended is not held back by a long slice.
+            self._sessions.run_step(lambda step: purge.fold(self.place.namespace), Step())
+            return self._sessions.run_step(lambda step: purge.purge(step, keep, limit), Step())
+
+        return self._op(run)
+
+    # Hint.
+
+    def wakeups(self, hear: Hear) -> AbstractAsyncContextManager[Listener]:
+        return self._hints.listen(hear)
+
+    # Steps, in both colours.
+
+    def _op(self, work: Callable[[], T]) -> Op[T]:
+        return Op(work, lambda: self._sessions.wait(work))
+
+    def _state(self, make: Make[T]) -> Op[T]:
+        """An operation of one statement."""
+        return self._op(lambda: self._told(self._sessions.run_statement, make))
+
+    def _write(self, make: Make[T]) -> Op[T]:
+        """An operation of several statements, of which all or none take effect."""
+        return self._op(lambda: self._told(self._sessions.run_step, make))
+
+    def _read(self, make: Make[T]) -> Op[T]:
+        """An operation of several statements that only read."""
+        return self._op(lambda: self._sessions.run_reading(make, Step()))
+
+    def _told(self, run: Callable[[Make[T], Step], T], make: Make[T]) -> T:
+        step = Step()
+        answer = run(make, step)
+        self._hints.tell(step)
+        return answer
+
+    def _now(self) -> datetime:
+        now, _ = self._sessions.run_statement(lambda step: claim.look_at_clock(), Step())
+        return from_millis(now)
+
+    def _enqueue_plain(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        return self._told(self._sessions.run_statement, lambda step: produce.enqueue_plain(step, jobs))
+
+    def _enqueue_inside(self, tx: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        if self._store_id is None:
+            self._store_id = self._sessions.run_statement(lambda step: find_store(), Step())[0]
+        enqueue = produce.enqueue if produce.has_keys(jobs) else produce.enqueue_plain
+        step = Step()
+        answers = run_inside(tx, self.place, self._store_id, lambda step: enqueue(step, jobs), step)
+        self._hints.tell(step)
+        return answers
+
+
+def _in_thread(work: Callable[[], T]) -> Op[T]:
+    return Op(work, lambda: asyncio.to_thread(work))

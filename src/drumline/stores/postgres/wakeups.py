@@ -1,0 +1,245 @@
+"""Hints: told at once inside this process, and by NOTIFY to the rest of the fleet.
+
+A NOTIFY inside the step that has news would let commits wait for each other. So it is sent after the commit, on a
+connection of its own, at most once in a while: the first hint goes out at once, and what comes in the pause after it
+goes out together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import threading
+from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+
+import psycopg
+
+from drumline.clock import fresh_id, pause
+from drumline.errors import StoreError
+from drumline.stores.base import Hear, Topic, topic
+from drumline.stores.files import read_statements
+from drumline.stores.hub import Ear, Hub
+from drumline.stores.postgres.connect import Connection, Place
+from drumline.stores.postgres.rows import find_uuids
+from drumline.stores.postgres.session import Sessions
+from drumline.stores.postgres.step import Step
+from drumline.stores.rows import json_text
+from drumline.stores.statements import Operation, Statement
+
+__all__ = ["Hints"]
+
+_SQL = read_statements(__package__, "wakeups.sql")
+_ENDED = topic.ended("")
+# Between two messages of one process, in seconds.
+_PAUSE = 0.02
+# After an error, and between two looks whether the server is still there.
+_AFTER_ERROR = 1.0
+_PROBE_EVERY = 15.0
+# A message of Postgres holds less than 8,000 bytes.
+_LONGEST = 7_000
+
+
+class _Life:
+    """One run of the listening thread: told to end by `over`; says when it has begun to hear."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.begun: Future[None] = Future()
+        self.asked, self.ask = os.pipe()
+        self.thread: threading.Thread | None = None
+
+    def wake(self) -> None:
+        with suppress(OSError):
+            os.write(self.ask, b".")
+
+    def close(self) -> None:
+        os.close(self.asked)
+        os.close(self.ask)
+
+
+class PostgresEar:
+    """A listener that lets the fleet know for the ends of which jobs it waits."""
+
+    def __init__(self, ear: Ear, hints: Hints) -> None:
+        self._ear = ear
+        self._hints = hints
+
+    def watch(self, topics: Iterable[Topic]) -> None:
+        wanted = frozenset(topics)
+        self._ear.watch(wanted)
+        self._hints.want(name for name in wanted if name.startswith(_ENDED))
+
+    def unwatch(self, topics: Iterable[Topic]) -> None:
+        self._ear.unwatch(topics)
+
+
+class Hints:
+    """The listeners of one store in this process, and the way to those of other processes."""
+
+    def __init__(self, place: Place, sessions: Sessions) -> None:
+        self._place = place
+        self._sessions = sessions
+        self._channel = f"drumline {place.namespace}"
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: in a child process, listeners and thread are the parent's."""
+        self._hub = Hub()
+        self._lock = threading.Lock()
+        # Whoever hears its own messages, was told already.
+        self._me = fresh_id()
+        self._unsent: set[Topic] = set()
+        self._is_sending = False
+        self._unwatched: set[str] = set()
+        self._listeners = 0
+        self._life: _Life | None = None
+
+    def tell(self, step: Step) -> None:
+        """Pass on what a commit of this process has news about."""
+        if self._hub:
+            self._hub.tell([*step.topics, *step.ended])
+        if step.topics:
+            self._send(step.topics)
+
+    def want(self, topics: Iterable[Topic]) -> None:
+        """Let the fleet be told of the ends of these jobs."""
+        ids = find_uuids(name.removeprefix(_ENDED) for name in topics)
+        if not ids:
+            return
+        with self._lock:
+            self._unwatched.update(ids)
+            life = self._life
+        if life is not None:
+            life.wake()
+
+    @asynccontextmanager
+    async def listen(self, hear: Hear) -> AsyncIterator[PostgresEar]:
+        async with self._hub.listen(hear) as ear:
+            life = self._enter()
+            try:
+                # What is committed from here on is heard of.
+                await asyncio.shield(asyncio.wrap_future(life.begun))
+                yield PostgresEar(ear, self)
+            finally:
+                await self._leave()
+
+    # Speak.
+
+    def _send(self, topics: Iterable[Topic]) -> None:
+        with self._lock:
+            self._unsent.update(topics)
+            if self._is_sending:
+                return
+            self._is_sending = True
+        self._sessions.submit(self._speak)
+
+    def _speak(self) -> None:
+        while topics := self._take_unsent():
+            messages = json_text(list(_split(self._me, sorted(topics))))
+            params = {"channel": self._channel, "messages": messages}
+            # Hints are only hints: whoever works with the store meets the error itself.
+            with suppress(StoreError):
+                self._sessions.run_statement(lambda _: _only_do(Statement(_SQL["notify"], params)), Step())  # noqa: B023 - run at once
+            pause(_PAUSE)
+
+    def _take_unsent(self) -> set[Topic]:
+        with self._lock:
+            topics, self._unsent = self._unsent, set()
+            self._is_sending = bool(topics)
+            return topics
+
+    # Hear.
+
+    def _enter(self) -> _Life:
+        with self._lock:
+            self._listeners += 1
+            if self._life is None:
+                self._life = life = _Life()
+                life.thread = threading.Thread(target=self._run, args=(life,), name="drumline-listener", daemon=True)
+                life.thread.start()
+            return self._life
+
+    async def _leave(self) -> None:
+        with self._lock:
+            self._listeners -= 1
+            life = self._life
+            if self._listeners or life is None:
+                return
+            self._life = None
+        life.over.set()
+        life.wake()
+        assert life.thread is not None
+        await asyncio.shield(asyncio.to_thread(life.thread.join))
+        life.close()
+
+    def _run(self, life: _Life) -> None:
+        is_first = True
+        while not life.over.is_set():
+            try:
+                with self._place.connect() as connection:
+                    self._attend(connection, life, is_first=is_first)
+            except (StoreError, psycopg.Error):
+                # Hints are only hints, as above.
+                if not life.begun.done():
+                    life.begun.set_result(None)
+                life.over.wait(_AFTER_ERROR)
+            is_first = False
+
+    def _attend(self, connection: Connection, life: _Life, *, is_first: bool) -> None:
+        """Hear, until it is over or the connection is lost."""
+        connection.execute(f'listen "{self._channel}"')
+        if not is_first:
+            # What was said in between is not known: there may be news about everything.
+            self._hub.tell(self._hub.topics)
+        if not life.begun.done():
+            life.begun.set_result(None)
+        while not life.over.is_set():
+            self._keep_watch()
+            ready, _, _ = select.select([connection.fileno(), life.asked], [], [], _PROBE_EVERY)
+            if life.asked in ready:
+                os.read(life.asked, 4096)
+            elif not ready:
+                connection.execute("select 1")
+            for notice in connection.notifies(timeout=0):
+                speaker, *topics = notice.payload.split("\n")
+                if speaker != self._me:
+                    self._hub.tell(topics)
+
+    def _keep_watch(self) -> None:
+        with self._lock:
+            ids, self._unwatched = self._unwatched, set()
+        if not ids:
+            return
+        try:
+            ended = self._sessions.run_statement(lambda _: _watch(sorted(ids)), Step())
+        except StoreError:
+            with self._lock:
+                self._unwatched |= ids
+            raise
+        self._hub.tell([topic.ended(job_id) for job_id in ended])
+
+
+def _watch(ids: list[str]) -> Operation[list[str]]:
+    """Let the ends of these jobs be told; those that have ended before."""
+    yield Statement(_SQL["watch"], {"ids": json_text(ids)})
+    rows = yield Statement(_SQL["find_ended"], {"ids": json_text(ids)})
+    return [job_id for (job_id,) in rows]
+
+
+def _only_do(statement: Statement) -> Operation[None]:
+    yield statement
+
+
+def _split(me: str, topics: list[Topic]) -> Iterable[str]:
+    """The topics in as many messages as are needed."""
+    message, size = [me], 0
+    for name in topics:
+        size += len(name.encode()) + 1
+        if size > _LONGEST:
+            yield "\n".join(message)
+            message, size = [me], len(name.encode()) + 1
+        message.append(name)
+    yield "\n".join(message)
