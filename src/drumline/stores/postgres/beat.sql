@@ -7,13 +7,25 @@ held as materialized (
   select *
   from json_to_recordset(%(held)s::json) as h (id uuid, fence bigint)
 ),
+-- One by one by the primary key, whatever the planner believes of the table.
+found as materialized (
+  select claim.place_of
+  from held
+  cross join lateral (
+    select ctid as place_of
+    from {schema}.job
+    where job.id = held.id
+      and job.fence = held.fence
+      and job.state = 'x'
+    limit 1
+    for no key update
+  ) as claim
+),
 kept as (
   update {schema}.job
   set lease = now + term
-  from held, present
-  where job.id = held.id
-    and job.fence = held.fence
-    and job.state = 'x'
+  from found, present
+  where job.ctid = found.place_of
   returning job.id, job.fence, job.cancelling, job.lease
 ),
 seen as (
@@ -30,6 +42,17 @@ left_fleet as (
   where id = %(replica)s
     and %(is_gone)s
 ),
+-- All that run. By a range, which the planner takes for a small part of the table, whatever it believes of it.
+running as materialized (
+  select id, fence, replica, lease
+  from {schema}.job
+  where lease between 0 and 9223372036854775807
+),
+others as materialized (
+  select *
+  from running
+  where not exists (select from held where held.id = running.id and held.fence = running.fence)
+),
 -- A lease that is lost in a crash of the server is prolonged by the next beat.
 quiet as materialized (
   select set_config('synchronous_commit', 'off', true)
@@ -38,29 +61,8 @@ select
   now, epoch, version,
   exists (select from seen),
   (select coalesce(json_agg(json_build_array(id, fence, cancelling)), '[]')::text from kept),
-  (
-    select coalesce(json_agg(job.id), '[]')::text
-    from {schema}.job
-    where lease is not null
-      and replica = %(replica)s
-      and not exists (select from held where held.id = job.id and held.fence = job.fence)
-  ),
-  (
-    select min(lease)
-    from (
-      select lease
-      from kept
-      union all
-      (
-        select lease
-        from {schema}.job
-        where lease is not null
-          and not exists (select from held where held.id = job.id and held.fence = job.fence)
-        order by lease
-        limit 1
-      )
-    ) as lease_end
-  )
+  (select coalesce(json_agg(id), '[]')::text from others where replica = %(replica)s),
+  least((select min(lease) from kept), (select min(lease) from others))
 from {schema}.store
 cross join present
 cross join quiet

@@ -19,6 +19,7 @@ from drumline.model.claim import ANY_QUEUE, Claim, Claimed, Share
 from drumline.model.instant import from_millis
 from drumline.model.options import PRIVATE
 from drumline.stores.files import read_statements
+from drumline.stores.postgres.floors import Floors
 from drumline.stores.postgres.rows import from_text
 from drumline.stores.postgres.step import Step
 from drumline.stores.rows import as_claim, instant_or_none, json_text
@@ -31,7 +32,7 @@ _SQL = read_statements(__package__, "claim.sql")
 PROMOTED_AT_ONCE = 10_000
 _FIELDS = 20
 # So often a call looks for more before it is content with what it has.
-_MOST_LOOKS = 20
+_MOST_LOOKS = 10
 
 
 class Asked(NamedTuple):
@@ -43,6 +44,7 @@ class Asked(NamedTuple):
     tasks: Sequence[str]
     token: str
     call: str
+    floors: Floors
 
 
 class _Look(NamedTuple):
@@ -57,7 +59,7 @@ class _Look(NamedTuple):
     chosen: int
     # There may be more in the lanes, behind what was read of them.
     is_cut: bool
-    # Somebody else is about to take some of what is there, but perhaps not all of it.
+    # There are several lanes, and somebody else is about to take some of what is there, but perhaps not all of it.
     is_contended: bool
     # The token was used before.
     is_repeated: bool
@@ -138,6 +140,8 @@ def _take(asked: Asked, queue: str, room: int) -> Operation[_Look]:
 
 
 def _look(asked: Asked, queue: str, room: int, *, regardless: bool) -> Operation[_Look]:
+    floors = asked.floors
+    bands = floors.bands(queue, asked.tasks)
     params = {
         "replica": asked.replica,
         "queue": None if queue == ANY_QUEUE else queue,
@@ -147,7 +151,14 @@ def _look(asked: Asked, queue: str, room: int, *, regardless: bool) -> Operation
         "token": asked.token,
         "call": asked.call,
         "regardless": regardless,
+        "bands": None if bands is None else json_text(bands),
     }
+    began = floors.begin()
     rows = yield Statement(_SQL["claim"], params)
-    claims = [row_claim(row) for row in rows if row[0] is not None]
-    return _Look(claims, *rows[0][_FIELDS:])
+    look = _Look([row_claim(row) for row in rows if row[0] is not None], *rows[0][_FIELDS:])
+    floors.note(queue, began, look.claims, is_full=bands is None)
+    if bands is not None and len(look.claims) < room:
+        # What lies outside the bands is seen by the next look from the beginning: let it come in time.
+        again = look.now + int(floors.remaining(queue) * 1000) + 1
+        look = look._replace(next_due=min(look.next_due or again, again))
+    return look

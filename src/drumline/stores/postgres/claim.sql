@@ -4,15 +4,20 @@
 with recursive present as materialized (
   select {schema}.now_ms() as now
 ),
+-- The first one by the index, whatever the planner believes of their number.
+delayed as materialized (
+  select due
+  from {schema}.job
+  where state = 'd'
+  order by due
+  limit 1
+),
 -- Promotion comes first, and a statement does not see what it promotes itself.
 overdue as materialized (
-  select exists (
-    select
-    from {schema}.job
-    where state = 'd'
-      and due <= (select now from present)) as is_so
+  select coalesce((select due from delayed) <= now, false) as is_so
+  from present
 ),
--- The lanes that hold ready jobs, by one look into the index for each.
+-- The lanes that hold ready jobs, by one look into the index for each; none, where bands are given.
 lane (queue, task) as (
   (
     select queue, task
@@ -20,6 +25,7 @@ lane (queue, task) as (
     where state = 'r'
       and (queue, task) > (coalesce(%(queue)s, ''), '')
       and (%(queue)s::text is null or queue = %(queue)s)
+      and %(bands)s::text is null
       and (%(regardless)s or not (select is_so from overdue))
     order by queue, task
     limit 1
@@ -37,34 +43,45 @@ lane (queue, task) as (
     limit 1
   ) as following
 ),
-open_lane as materialized (
-  select queue, task
-  from lane
-  where task = any (%(tasks)s)
-    and (%(queue)s::text is not null or queue not like %(private)s)
-    and queue <> all (array(select queue from {schema}.pause))
+-- A band is a stretch of a lane: behind (rank, due, id), up to the rank top.
+band as materialized (
+  select *, row_number() over () as number
+  from (
+    select queue, task, -1000 as rank, 0 as due, '00000000-0000-0000-0000-000000000000'::uuid as id, 1000 as top
+    from lane
+    where task = any (%(tasks)s)
+      and (%(queue)s::text is not null or queue not like %(private)s)
+    union all
+    select queue, task, rank, due, id, top
+    from json_to_recordset(%(bands)s::json) as given (
+      queue text, task text, rank integer, due bigint, id uuid, top integer)
+    where %(regardless)s or not (select is_so from overdue)
+  ) as stretch
+  where queue <> all (array(select queue from {schema}.pause))
 ),
 -- Of one lane all that is wanted; of several a part each, for what is locked but not taken is withheld from others.
 chunk as materialized (
   select case when count(*) <= 1 then %(limit)s else greatest(8, 2 * %(limit)s / count(*)) end as size
-  from open_lane
+  from (select distinct queue, task from band) as open_lane
 ),
 head as materialized (
-  select head.*, row_number() over (partition by open_lane.queue, open_lane.task order by rank, due, id) as place
-  from open_lane
+  select head.*, row_number() over (partition by band.number order by head.rank, head.due, head.id) as place
+  from band
   cross join lateral (
     select id, rank, due
     from {schema}.job
     where job.state = 'r'
-      and job.queue = open_lane.queue
-      and job.task = open_lane.task
+      and job.queue = band.queue
+      and job.task = band.task
+      and (job.rank, job.due, job.id) > (band.rank, band.due, band.id)
+      and job.rank <= band.top
       and job.due <= (select now from present)
     order by rank, due, id
     limit (select size from chunk)
     for update skip locked
   ) as head
 ),
--- Behind the last job of a part, its lane may hold some that come before those of other lanes.
+-- Behind the last job of a part, its band may hold some that come before those of other bands.
 edge as materialized (
   select rank, due, id
   from head
@@ -108,9 +125,10 @@ claimed as (
         else array_to_string((string_to_array(attempts, E'\n'))[closed - 99:], E'\n')
       end,
       closed = case when closed < 200 then closed else 100 end
-  from chosen, fresh, present
-  where job.id = chosen.id
-    and job.state = 'r'
+  from fresh, present
+  -- By an array, so that the primary key is used whatever the planner believes of the table. And nothing about the state:
+  -- those chosen are locked, and an index of lanes that is taken for empty would be read from end to end.
+  where job.id = any (array(select id from chosen))
   returning job.*
 ),
 freed as (
@@ -136,21 +154,16 @@ select
   claimed.id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta,
   source, schedule, tick, key, cancelling, releases,
   present.now,
-  (select min(due) from {schema}.job where state = 'd'),
+  (select due from delayed),
   (select is_so from overdue),
   (select count(*) from chosen),
-  exists (select from edge) and (select count(*) from open_lane) > 1,
-  (select count(*) from open_lane) > 1 and exists (
-    select
-    from open_lane
-    join {schema}.job on job.queue = open_lane.queue and job.task = open_lane.task and job.state = 'r'
-    where job.due <= present.now
-      and not exists (select from head where head.id = job.id)),
-  exists (select from {schema}.token where token.token = %(token)s and token.at > present.now - 60000)
+  (select count(*) > 1 from band) and exists (select from edge),
+  (select count(*) > 1 from band) and not exists (select from chosen),
+  exists (select from {schema}.token where token = %(token)s and at > (select now - 60000 from present))
 from present
 cross join quiet
 left join claimed on true
-order by rank, due, claimed.id
+order by rank, claimed.due, claimed.id
 
 -- name: promote
 -- Make a slice of the due jobs ready, whatever their queue, and say how many; and what time it is.
@@ -169,8 +182,7 @@ overdue as materialized (
 promoted as (
   update {schema}.job
   set state = 'r'
-  from overdue
-  where job.id = overdue.id
+  where id = any (array(select id from overdue))
   returning job.queue, job.task
 ),
 counted as (
@@ -197,8 +209,7 @@ early as materialized (
 demoted as (
   update {schema}.job
   set state = 'd'
-  from early
-  where job.id = early.id
+  where id = any (array(select id from early))
   returning job.queue, job.task
 )
 insert into {schema}.flow (minute, queue, task, delayed, ready)
@@ -221,16 +232,16 @@ order by rank, due, id
 select
   job.id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
   schedule, tick, key, cancelling, releases
-from json_array_elements_text(%(ids)s::json) as wanted
-join {schema}.job on job.id = wanted.value::uuid
-where state = 'x'
+from {schema}.job
+where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::json)))
+  and state = 'x'
 
 -- name: look_at_clock
 -- The present, and whether a delayed job is due.
 with present as materialized (
   select {schema}.now_ms() as now
 )
-select now, exists (select from {schema}.job where state = 'd' and due <= now)
+select now, coalesce((select due from {schema}.job where state = 'd' order by due limit 1) <= now, false)
 from present
 
 -- name: wait_a_little

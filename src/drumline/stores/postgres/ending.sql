@@ -43,7 +43,8 @@ with present as materialized (
 ended as (
   delete from {schema}.job
   using present, json_to_recordset(%(jobs)s::json) as wanted (id uuid, keep bigint)
-  where job.id = wanted.id
+  where job.id = any (array(select id from json_to_recordset(%(jobs)s::json) as one (id uuid)))
+    and job.id = wanted.id
     and state in ('d', 'r', 'b')
   returning job.*, wanted.keep, present.now
 ),

@@ -13,6 +13,20 @@ outcome as materialized (
     place integer, id uuid, fence bigint, kind "char", line text, keep bigint, keep_cancelled bigint, wait smallint,
     run smallint, failed boolean, start_at bigint, start_in bigint, error text, result text, is_repr boolean)
 ),
+-- One by one by the primary key, whatever the planner believes of the table; in their order, and locked.
+held as materialized (
+  select o.*, claim.place_of, claim.cancelling
+  from outcome as o
+  cross join lateral (
+    select ctid as place_of, cancelling
+    from {schema}.job
+    where job.id = o.id
+      and job.fence = o.fence
+      and job.state = 'x'
+    limit 1
+    for update
+  ) as claim
+),
 waiting as (
   update {schema}.job
   -- A released job keeps its place.
@@ -27,22 +41,18 @@ waiting as (
       error = coalesce(o.error, job.error),
       attempts = attempts || o.line,
       closed = closed + 1
-  from outcome as o
-  where o.kind in ('r', 'l')
-    and job.id = o.id
-    and job.fence = o.fence
-    and job.state = 'x'
+  from held as o
+  where job.ctid = o.place_of
+    and o.kind in ('r', 'l')
     -- Somebody asks to cancel it: it does not run again.
-    and not job.cancelling
+    and not o.cancelling
   returning job.id, job.queue, job.task, job.state, o.kind, o.place, o.failed, o.error, o.wait, o.run
 ),
 ended as (
   delete from {schema}.job
-  using outcome as o
-  where job.id = o.id
-    and job.fence = o.fence
-    and job.state = 'x'
-    and (o.kind in ('o', 'f', 'c') or job.cancelling)
+  using held as o
+  where job.ctid = o.place_of
+    and (o.kind in ('o', 'f', 'c') or o.cancelling)
   returning
     job.*, o.place, o.line, o.failed, o.error as died_of, o.wait, o.run, o.result, o.is_repr, o.now,
     (case when o.kind in ('o', 'f') then o.kind else 'c' end)::"char" as end_state,

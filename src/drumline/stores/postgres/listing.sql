@@ -122,9 +122,9 @@ select
   cancelling,
   now
 from (select {schema}.now_ms() as now) as present
-cross join json_array_elements_text(%(ids)s::json) as wanted
-join {schema}.job on job.id = wanted.value::uuid
-where (%(task)s::text is null or task = %(task)s)
+cross join {schema}.job
+where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::json)))
+  and (%(task)s::text is null or task = %(task)s)
   and (%(queue)s::text is null or queue = %(queue)s)
   and (%(key)s::text is null or key = %(key)s)
   and (%(schedule)s::text is null or schedule = %(schedule)s)
@@ -147,9 +147,9 @@ select
   expires, key, tags, meta, source, origin, schedule, tick, null, progress, attempts, result, result_is_repr,
   user_error, false,
   0
-from json_array_elements_text(%(ids)s::json) as wanted
-join {schema}.history as job on job.id = wanted.value::uuid
-where (%(task)s::text is null or task = %(task)s)
+from {schema}.history as job
+where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::json)))
+  and (%(task)s::text is null or task = %(task)s)
   and (%(queue)s::text is null or queue = %(queue)s)
   and (%(key)s::text is null or key = %(key)s)
   and (%(schedule)s::text is null or schedule = %(schedule)s)

@@ -8,7 +8,7 @@ wanted as materialized (
     new.*, present.now,
     greatest(coalesce(new.start_at, present.now + coalesce(new.start_in, 0)), present.now) as due
   from present
-  cross join json_to_recordset(%(jobs)s::json) as new (
+  cross join json_to_recordset(%(jobs)s::text::json) as new (
     id uuid, queue text, task text, rank smallint, term bigint, args text, options text, source text, start_at bigint,
     start_in bigint, key text, key_window "char", key_span bigint, tags text, meta text, origin text, schedule text,
     tick bigint, waits_for uuid)
@@ -45,23 +45,20 @@ select id::text, state::text
 from made
 
 -- name: find_standing
--- Those of the ids that stand for a job, with how it stands, and the present.
-with wanted as (
-  select value::uuid as id
-  from json_array_elements_text(%(ids)s::json)
-)
-select job.id::text, job.state::text, job.due, job.cancelling, {schema}.now_ms()
-from wanted
-join {schema}.job using (id)
+-- Those of the ids that stand for a job, with how it stands, and the present. By an array, so that the primary keys are
+-- used whatever the planner believes of the tables.
+select id::text, state::text, due, cancelling, {schema}.now_ms()
+from {schema}.job
+where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::text::json)))
 union all
-select history.id::text, history.state::text, history.due, false, 0
-from wanted
-join {schema}.history using (id)
+select id::text, state::text, due, false, 0
+from {schema}.history
+where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::text::json)))
 
 -- name: drop_spent_keys
 -- Forget those of the keys that are held no more.
 delete from {schema}.key
-using json_to_recordset(%(keys)s::json) as wanted (task text, key text)
+using json_to_recordset(%(keys)s::text::json) as wanted (task text, key text)
 where key.task = wanted.task
   and key.key = wanted.key
   and key.until <= {schema}.now_ms()
@@ -70,7 +67,7 @@ where key.task = wanted.task
 -- Hold the keys that are free, and answer with them. In their order, so that two who do this wait for each other in turn.
 insert into {schema}.key (task, key, job, key_window, until)
 select task, key, job, key_window, {schema}.now_ms() + span
-from json_to_recordset(%(keys)s::json) as wanted (task text, key text, job uuid, key_window "char", span bigint)
+from json_to_recordset(%(keys)s::text::json) as wanted (task text, key text, job uuid, key_window "char", span bigint)
 order by task collate "C", key collate "C"
 on conflict (task, key) do nothing
 returning task, key
@@ -78,7 +75,7 @@ returning task, key
 -- name: find_holders
 -- Who holds the keys.
 select key.task, key.key, key.job::text
-from json_to_recordset(%(keys)s::json) as wanted (task text, key text)
+from json_to_recordset(%(keys)s::text::json) as wanted (task text, key text)
 join {schema}.key on key.task = wanted.task and key.key = wanted.key
 where key.until is null
    or key.until > {schema}.now_ms()
@@ -105,14 +102,14 @@ for update
 with wanted as (
   select
     new.*,
-    greatest(coalesce(new.start_at, %(now)s + coalesce(new.start_in, 0)), %(now)s) as due
-  from json_to_record(%(job)s::json) as new (
+    greatest(coalesce(new.start_at, %(now)s::bigint + coalesce(new.start_in, 0)), %(now)s::bigint) as due
+  from json_to_record(%(job)s::text::json) as new (
     queue text, rank smallint, term bigint, args text, options text, start_at bigint, start_in bigint, tags text,
     meta text)
 )
 update {schema}.job
 set queue = wanted.queue,
-    state = (case when job.state = 'b' then 'b' when wanted.due > %(now)s then 'd' else 'r' end)::"char",
+    state = (case when job.state = 'b' then 'b' when wanted.due > %(now)s::bigint then 'd' else 'r' end)::"char",
     rank = wanted.rank,
     due = wanted.due,
     term = wanted.term,
@@ -133,5 +130,5 @@ where job = %(id)s::uuid
 -- Find the job by its tags.
 insert into {schema}.tag (tag, created, job)
 select distinct tag, %(created)s::bigint, %(id)s::uuid
-from json_array_elements_text(%(tags)s::json) as tag
+from json_array_elements_text(%(tags)s::text::json) as tag
 on conflict do nothing

@@ -79,9 +79,8 @@ class Sessions:
 
     def close(self) -> None:
         """Do what was begun, then give back threads and connections."""
-        with self._lock:
-            executor, self._executor = self._executor, None
-        if executor is not None:
+        # What was begun may hand over to another thread before it ends.
+        while executor := self._take_executor():
             executor.shutdown(wait=True)
         self._clear_shelf()
         self._is_checked = False
@@ -167,6 +166,11 @@ class Sessions:
         run(bound, settle(step))
         connection.commit()
         return answer
+
+    def _take_executor(self) -> ThreadPoolExecutor | None:
+        with self._lock:
+            executor, self._executor = self._executor, None
+            return executor
 
     def _clear_shelf(self) -> None:
         with self._lock:

@@ -21,11 +21,13 @@ from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tic
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.postgres import beat, claim, finish, fire, listing, operate, produce, purge, read, schedule
+from drumline.stores.postgres.callers import on_commit
 from drumline.stores.postgres.connect import Place
+from drumline.stores.postgres.floors import Floors
 from drumline.stores.postgres.group import Group
 from drumline.stores.postgres.session import Make, Sessions
 from drumline.stores.postgres.step import Step
-from drumline.stores.postgres.transaction import find_store, run_inside
+from drumline.stores.postgres.transaction import find_store, run_inside, run_inside_async
 from drumline.stores.postgres.wakeups import Hints
 
 __all__ = ["PostgresStore"]
@@ -44,6 +46,7 @@ class PostgresStore:
         self._hints = Hints(self.place, self._sessions)
         self._group = Group(self._sessions, self._enqueue_plain)
         self._store_id: str | None = None
+        self._floors = Floors()
         # The latest instant that this process knows of.
         self._latest = 0
         watch_forks(self)
@@ -57,7 +60,7 @@ class PostgresStore:
         return self._op(self._now)
 
     def close(self) -> Op[None]:
-        return _in_thread(self._sessions.close)
+        return _in_thread(self._close)
 
     def stop_for_fork(self) -> None:
         """This process is about to fork: its connections stay its own."""
@@ -75,7 +78,7 @@ class PostgresStore:
 
     def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
         if tx is not None:
-            return self._op(lambda: self._enqueue_inside(tx, jobs))
+            return Op(lambda: self._enqueue_inside(tx, jobs), lambda: self._enqueue_inside_async(tx, jobs))
         if produce.has_keys(jobs):
             # Apart from the others: it may have to wait for somebody else's transaction.
             return self._write(lambda step: produce.enqueue(step, jobs))
@@ -85,7 +88,7 @@ class PostgresStore:
 
     def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
         def run() -> Claimed:
-            asked = claim.Asked(replica, queues, limit, tasks, token, fresh_id())
+            asked = claim.Asked(replica, queues, limit, tasks, token, fresh_id(), self._floors)
             step = Step()
             # One queue is one statement, and that is a step by itself.
             run_claim = self._sessions.run_statement if len(queues) == 1 else self._sessions.run_step
@@ -209,6 +212,10 @@ class PostgresStore:
         self._hints.tell(step)
         return answer
 
+    def _close(self) -> None:
+        with self._hints.hurried():
+            self._sessions.close()
+
     def _now(self) -> datetime:
         now, _ = self._sessions.run_statement(lambda step: claim.look_at_clock(), Step())
         return from_millis(now)
@@ -217,13 +224,34 @@ class PostgresStore:
         return self._told(self._sessions.run_statement, lambda step: produce.enqueue_plain(step, jobs))
 
     def _enqueue_inside(self, tx: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        if self._store_id is None:
-            self._store_id = self._sessions.run_statement(lambda step: find_store(), Step())[0]
-        enqueue = produce.enqueue if produce.has_keys(jobs) else produce.enqueue_plain
-        step = Step()
-        answers = run_inside(tx, self.place, self._store_id, lambda step: enqueue(step, jobs), step)
-        self._hints.tell(step)
+        step, make = Step(), _enqueuing(jobs)
+        answers = run_inside(tx, self.place, self._store_id or self._find_store_id(), make, step)
+        self._tell_after_commit(tx, step)
         return answers
+
+    async def _enqueue_inside_async(self, tx: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        step, make = Step(), _enqueuing(jobs)
+        store_id = self._store_id
+        if store_id is None:
+            store_id = await self._sessions.wait(self._find_store_id)
+        answers = await run_inside_async(tx, self.place, store_id, make, step)
+        self._tell_after_commit(tx, step)
+        return answers
+
+    def _find_store_id(self) -> str:
+        store_id, _ = self._sessions.run_statement(lambda step: find_store(), Step())
+        self._store_id = store_id
+        return store_id
+
+    def _tell_after_commit(self, tx: object, step: Step) -> None:
+        if not on_commit(tx, lambda: self._hints.tell(step)):
+            # Nobody tells when the caller commits: mostly soon.
+            self._hints.tell_later(step)
+
+
+def _enqueuing(jobs: Sequence[NewJob]) -> Make[list[Enqueued]]:
+    enqueue = produce.enqueue if produce.has_keys(jobs) else produce.enqueue_plain
+    return lambda step: enqueue(step, jobs)
 
 
 def _in_thread(work: Callable[[], T]) -> Op[T]:

@@ -11,13 +11,13 @@ import asyncio
 import os
 import select
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import psycopg
 
-from drumline.clock import fresh_id, pause
+from drumline.clock import SystemClock, fresh_id, pause
 from drumline.errors import StoreError
 from drumline.stores.base import Hear, Topic, topic
 from drumline.stores.files import read_statements
@@ -35,6 +35,8 @@ _SQL = read_statements(__package__, "wakeups.sql")
 _ENDED = topic.ended("")
 # Between two messages of one process, in seconds.
 _PAUSE = 0.02
+# After an enqueue in a transaction whose commit nobody tells of.
+_TRAILING = (0.02, 0.2)
 # After an error, and between two looks whether the server is still there.
 _AFTER_ERROR = 1.0
 _PROBE_EVERY = 15.0
@@ -83,6 +85,7 @@ class Hints:
         self._place = place
         self._sessions = sessions
         self._channel = f"drumline {place.namespace}"
+        self._timer = SystemClock()
         self.forget()
 
     def forget(self) -> None:
@@ -93,6 +96,9 @@ class Hints:
         self._me = fresh_id()
         self._unsent: set[Topic] = set()
         self._is_sending = False
+        self._later: list[tuple[float, Step]] = []
+        self._is_waiting = False
+        self._hurry = threading.Event()
         self._unwatched: set[str] = set()
         self._listeners = 0
         self._life: _Life | None = None
@@ -103,6 +109,25 @@ class Hints:
             self._hub.tell([*step.topics, *step.ended])
         if step.topics:
             self._send(step.topics)
+
+    def tell_later(self, step: Step) -> None:
+        """Pass on what will be news once somebody else commits: soon, and a little later."""
+        now = self._timer.monotonic()
+        with self._lock:
+            self._later += [(now + wait, step) for wait in _TRAILING]
+            if self._is_waiting:
+                return
+            self._is_waiting = True
+        self._sessions.submit(self._trail)
+
+    @contextmanager
+    def hurried(self) -> Iterator[None]:
+        """While the store is closed: what would be told later is told now."""
+        self._hurry.set()
+        try:
+            yield
+        finally:
+            self._hurry.clear()
 
     def want(self, topics: Iterable[Topic]) -> None:
         """Let the fleet be told of the ends of these jobs."""
@@ -144,6 +169,21 @@ class Hints:
             with suppress(StoreError):
                 self._sessions.run_statement(lambda _: _only_do(Statement(_SQL["notify"], params)), Step())  # noqa: B023 - run at once
             pause(_PAUSE)
+
+    def _trail(self) -> None:
+        while True:
+            with self._lock:
+                now = self._timer.monotonic()
+                until = float("inf") if self._hurry.is_set() else now
+                ripe = [step for at, step in self._later if at <= until]
+                self._later = [item for item in self._later if item[0] > until]
+                self._is_waiting = bool(self._later)
+                wait = min((at for at, _ in self._later), default=now) - now
+            for step in ripe:
+                self.tell(step)
+            if wait <= 0:
+                return
+            self._hurry.wait(wait)
 
     def _take_unsent(self) -> set[Topic]:
         with self._lock:
