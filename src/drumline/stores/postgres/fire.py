@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drumline.model.instant import to_millis
-from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing, Overlap
+from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing, Overlap, start_epoch
 from drumline.stores.base import topic
 from drumline.stores.files import read_statements
 from drumline.stores.postgres.again import Again
@@ -13,13 +13,11 @@ from drumline.stores.postgres.ending import cancel_waiting, lock_schedules
 from drumline.stores.postgres.produce import add, find_standing
 from drumline.stores.postgres.schedule import SQL, Plan, find_plan, tell_ledger
 from drumline.stores.postgres.step import Step
-from drumline.stores.rows import start_epoch
 from drumline.stores.statements import Operation, Row, Statement, in_turn
 
 __all__ = ["ask_to_stop", "fire"]
 
 _SQL = read_statements(__package__, "operate.sql")
-_ABOUT_TICKS = (Decision.FIRED, Decision.MISSED, Decision.OVERLAP)
 
 
 def fire(step: Step, firings: Sequence[Firing], by: str) -> Operation[list[Fired]]:
@@ -39,23 +37,31 @@ def _fire_one(step: Step, firing: Firing, by: str) -> Operation[Fired]:
     plan = yield from find_plan(firing.schedule)
     if plan is None:
         return Fired(FiredAnswer.UNKNOWN)
-    if plan.paused is not None and firing.decision in _ABOUT_TICKS:
+    if plan.paused is not None and firing.is_tick:
         return Fired(FiredAnswer.PAUSED)
+    if firing.version is not None and firing.version != plan.version:
+        return Fired(FiredAnswer.STALE)
     if firing.decision is Decision.TRIGGER:
         return (yield from _fire_job(step, firing, plan))
+    if to_millis(firing.until or firing.instant) > step.now:
+        return Fired(FiredAnswer.EARLY)
     place = {"schedule": firing.schedule, "replica": firing.replica, "mark": firing.mark}
     rows = yield Statement(SQL["find_tick"], place)
-    if rows:
-        return Fired(FiredAnswer.DUPLICATE, rows[0][0])
-    if _is_purged(plan, firing):
-        return Fired(FiredAnswer.DUPLICATE)
+    if _is_decided(plan, firing, rows):
+        return Fired(FiredAnswer.DUPLICATE, rows[0][0] if rows else None)
     fired = Fired(FiredAnswer.RECORDED)
-    if firing.decision is Decision.FIRED:
+    if firing.makes_job:
         fired = yield from _fire_job(step, firing, plan)
-    decision = Decision.OVERLAP if fired.answer is FiredAnswer.OVERLAP else firing.decision
-    yield from tell_ledger(step, firing, by, decision, fired.job_id)
+    yield from tell_ledger(step, firing, by, firing.recorded_as(fired.answer), fired.job_id)
     yield from _move_on(step, firing, fired, by)
     return fired
+
+
+def _is_decided(plan: Plan, firing: Firing, rows: Sequence[Row]) -> bool:
+    if firing.decision is Decision.BACKFILL and rows and rows[0][0] is None:
+        return False
+    is_begun = firing.until is not None and firing.is_tick and to_millis(firing.instant) <= plan.last_tick
+    return bool(rows) or is_begun or _is_purged(plan, firing)
 
 
 def _is_purged(plan: Plan, firing: Firing) -> bool:
@@ -70,12 +76,11 @@ def _is_purged(plan: Plan, firing: Firing) -> bool:
 
 def _move_on(step: Step, firing: Firing, fired: Fired, by: str) -> Operation[None]:
     name = firing.schedule
-    # A start-up tick is no instant of the rule: it must not pass over those that are still due.
-    if firing.decision in _ABOUT_TICKS and firing.mark == str(to_millis(firing.instant)):
+    if firing.moves_on:
         yield Statement(SQL["move_on"], {"name": name, "to": to_millis(firing.until or firing.instant)})
     if firing.decision is Decision.ORPHANED:
         yield Statement(SQL["tell_orphaned"], {"name": name, "now": step.now})
-    if fired.answer is FiredAnswer.FIRED:
+    if fired.answer is FiredAnswer.FIRED and firing.decision is Decision.FIRED:
         yield Statement(SQL["tell_fired"], {"name": name, "now": step.now, "mark": firing.mark, "by": by})
 
 
@@ -89,9 +94,11 @@ def _fire_job(step: Step, firing: Firing, plan: Plan) -> Operation[Fired]:
     waits_for: str | None = None
     if plan.schedule.overlap is not Overlap.ALLOW:
         earlier = yield from _find_earlier(firing)
-        if earlier and _is_skipped(plan.schedule.overlap, earlier):
+        if firing.decision is Decision.BACKFILL:
+            waits_for = _last_of(earlier)
+        elif earlier and _is_skipped(plan.schedule.overlap, earlier):
             return Fired(FiredAnswer.OVERLAP)
-        if plan.schedule.overlap is Overlap.CANCEL_RUNNING:
+        elif plan.schedule.overlap is Overlap.CANCEL_RUNNING:
             waits_for = yield from _cancel(step, earlier)
         elif earlier:
             waits_for = earlier[-1][0]
@@ -109,6 +116,12 @@ def _find_earlier(firing: Firing) -> Operation[list[Row]]:
 def _is_skipped(overlap: Overlap, earlier: Sequence[Row]) -> bool:
     is_one_waiting = any(row[3] is not None for row in earlier)
     return overlap is Overlap.SKIP or (overlap is Overlap.QUEUE_ONE and is_one_waiting)
+
+
+def _last_of(earlier: Sequence[Row]) -> str | None:
+    """The job that runs after all the others: nobody waits for it yet."""
+    waited_for = {row[3] for row in earlier}
+    return next((job_id for job_id, *_ in reversed(earlier) if job_id not in waited_for), None)
 
 
 def _cancel(step: Step, earlier: Sequence[Row]) -> Operation[str | None]:

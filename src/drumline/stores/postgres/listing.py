@@ -119,6 +119,8 @@ def _params(where: JobFilter) -> dict[str, Any]:
         "tag": where.tag,
         "schedule": where.schedule,
         "source": where.source and where.source.value,
+        "origin": where.origin,
+        "meta": json_text(where.meta) if where.meta else None,
         "error": where.error,
         "states": sorted(states) if states else None,
         "from": -_TOP if where.created_from is None else ceil_millis(where.created_from),

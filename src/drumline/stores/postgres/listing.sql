@@ -129,6 +129,11 @@ where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::
   and (%(key)s::text is null or key = %(key)s)
   and (%(schedule)s::text is null or schedule = %(schedule)s)
   and (%(source)s::text is null or source = %(source)s)
+  and (%(origin)s::text is null or origin = %(origin)s)
+  and (%(meta)s::text is null or not exists (
+      select
+      from jsonb_each(%(meta)s::text::jsonb) as asked
+      where asked.value::text is distinct from (meta::jsonb -> asked.key)::text))
   and (%(error)s::text is null or strpos(error, %(error)s) > 0)
   and (%(tag)s::text is null or %(tag)s in (select json_array_elements_text(tags::json)))
   and created >= %(from)s
@@ -154,6 +159,11 @@ where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::
   and (%(key)s::text is null or key = %(key)s)
   and (%(schedule)s::text is null or schedule = %(schedule)s)
   and (%(source)s::text is null or source = %(source)s)
+  and (%(origin)s::text is null or origin = %(origin)s)
+  and (%(meta)s::text is null or not exists (
+      select
+      from jsonb_each(%(meta)s::text::jsonb) as asked
+      where asked.value::text is distinct from (meta::jsonb -> asked.key)::text))
   and (%(error)s::text is null or strpos(error, %(error)s) > 0)
   and (%(tag)s::text is null or %(tag)s in (select json_array_elements_text(tags::json)))
   and created >= %(from)s

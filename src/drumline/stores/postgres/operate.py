@@ -41,7 +41,7 @@ def pause(
         answers = yield from in_turn(change(step, name, by, is_pause=is_pause) for name in names)
         action = f"{'pause' if is_pause else 'resume'} {kind}"
         yield from _tell_audit(step, token, by, action, names, answers, None)
-        if Answer.APPLIED in answers:
+        if kind is PauseKind.QUEUE and Answer.APPLIED in answers:
             yield from tell_change(step)
     return [answer is Answer.APPLIED for answer in answers]
 
@@ -107,6 +107,7 @@ def _pause_schedule(step: Step, name: str, by: By, *, is_pause: bool) -> Operati
         yield Statement(_SQL["pause_schedule"], {"name": name, "now": step.now, "by": json_text(by)})
     else:
         yield from _resume(step, plan, by)
+    yield from tell_change(step, name)
     return Answer.APPLIED
 
 
@@ -121,7 +122,7 @@ def _resume(step: Step, plan: Plan, by: By) -> Operation[None]:
         until=from_millis(step.now),
         count=0,
     )
-    yield from tell_ledger(step, row, by.who, Decision.PAUSED, None)
+    yield from tell_ledger(step, row, by.who, Decision.PAUSED)
     yield Statement(_SQL["resume_schedule"], {"name": name, "now": step.now})
 
 

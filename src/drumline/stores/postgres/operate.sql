@@ -47,6 +47,7 @@ where name = %(name)s
 update {schema}.schedule
 set paused = null,
     paused_by = null,
+    begun = %(now)s,
     last_tick = %(now)s
 where name = %(name)s
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from drumline.model.instant import millis
 from drumline.model.query import HISTOGRAM_MILLIS, Keep
+from drumline.model.schedule import start_epoch
 from drumline.stores.files import read_statements
 from drumline.stores.postgres.ending import lock_schedules
 from drumline.stores.postgres.step import Step
-from drumline.stores.rows import start_epoch
 from drumline.stores.statements import Operation, Statement
 
 __all__ = ["fold", "forget", "purge"]

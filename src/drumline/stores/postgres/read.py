@@ -12,7 +12,7 @@ from drumline.model.instant import from_millis
 from drumline.model.job import LogLine
 from drumline.model.query import HISTOGRAM_MILLIS, Answer, AuditRow, By, Count, Page, SeriesPoint
 from drumline.model.replica import Replica, ReplicaState
-from drumline.model.schedule import Decision, Tick
+from drumline.model.schedule import Decision, Rule, Tick
 from drumline.stores.files import read_statements
 from drumline.stores.postgres.beat import find_members
 from drumline.stores.postgres.rows import find_uuids
@@ -29,6 +29,7 @@ _fields = msgspec.json.Decoder(dict[str, Any])
 _by = msgspec.json.Decoder(By)
 _texts = msgspec.json.Decoder(tuple[str, ...])
 _answers = msgspec.json.Decoder(tuple[Answer, ...])
+_rule = msgspec.json.Decoder(Rule)
 
 
 def counts() -> Operation[list[Count]]:
@@ -168,7 +169,7 @@ def _count(row: Row) -> Count:
 
 
 def _tick(row: Row) -> Tick:
-    schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time = row
+    schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time, rule = row
     return Tick(
         schedule=schedule,
         mark=mark,
@@ -183,4 +184,5 @@ def _tick(row: Row) -> Tick:
         count=count,
         outcome=outcome,
         run_time=None if run_time is None else timedelta(milliseconds=run_time),
+        rule=None if rule is None else _rule.decode(rule),
     )

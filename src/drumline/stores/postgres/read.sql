@@ -79,7 +79,8 @@ from place
 
 -- name: read_ticks
 -- The ledger, newest recorded first.
-select schedule, mark, replica, instant, decision, reason, by, recorded, job::text, until, count, outcome, run_time
+select schedule, mark, replica, instant, decision, reason, by, recorded, job::text, until, count, outcome, run_time,
+  rule
 from {schema}.tick
 where (recorded, instant, schedule, replica, mark) < (%(recorded)s, %(instant)s, %(schedule)s, %(replica)s, %(mark)s)
 order by recorded desc, instant desc, schedule desc, replica desc, mark desc
@@ -87,7 +88,8 @@ limit %(limit)s
 
 -- name: read_ticks_of
 -- The ledger of one schedule, newest recorded first.
-select schedule, mark, replica, instant, decision, reason, by, recorded, job::text, until, count, outcome, run_time
+select schedule, mark, replica, instant, decision, reason, by, recorded, job::text, until, count, outcome, run_time,
+  rule
 from {schema}.tick
 where schedule = %(name)s
   and (recorded, instant, replica, mark) < (%(recorded)s, %(instant)s, %(replica)s, %(mark)s)

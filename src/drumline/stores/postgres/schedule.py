@@ -9,7 +9,7 @@ import msgspec
 
 from drumline.model.instant import from_millis, to_millis
 from drumline.model.query import By
-from drumline.model.schedule import Decision, Firing, Schedule, ScheduleStatus
+from drumline.model.schedule import Decision, Firing, Rule, Schedule, ScheduleStatus
 from drumline.stores.base import topic
 from drumline.stores.files import read_statements
 from drumline.stores.postgres.again import Again
@@ -30,6 +30,7 @@ class Plan(NamedTuple):
     """A schedule, as far as steps have to know it; instants in milliseconds."""
 
     schedule: Schedule
+    version: int
     paused: int | None
     paused_by: By | None
     orphaned: int | None
@@ -43,30 +44,31 @@ def declare(step: Step, declared: Sequence[Schedule], by: By) -> Operation[list[
     return (yield from in_turn(_declare_one(step, schedule, by) for schedule in declared))
 
 
-def withdraw(step: Step, names: Sequence[str]) -> Operation[list[bool]]:
+def withdraw(step: Step, names: Sequence[str], by: By) -> Operation[list[bool]]:
     yield from lock_schedules(names)
-    return (yield from in_turn(_withdraw_one(step, name) for name in names))
+    return (yield from in_turn(_withdraw_one(step, name, by) for name in names))
 
 
 def schedules(step: Step, names: Sequence[str]) -> Operation[list[ScheduleStatus]]:
     members = yield from find_members()
     declared = {name for member in members if member.is_alive(step.now) for name in member.info.schedules}
     running = dict((yield Statement(SQL["count_running"])))
-    rows = yield Statement(SQL["find_schedules"])
-    known = {row[0]: _status(row, declared, running.get(row[0], 0)) for row in rows}
-    return [status for name, status in known.items() if not names or name in names]
+    rows = yield Statement(SQL["find_schedules"], {"names": list(names) or None})
+    return [_status(row, declared, running.get(row[0], 0)) for row in rows]
 
 
 def find_plan(name: str) -> Operation[Plan | None]:
     rows = yield Statement(SQL["find_schedule"], {"name": name})
     if not rows:
         return None
-    ((spec, paused, paused_by, *rest),) = rows
+    ((spec, version, paused, paused_by, *rest),) = rows
     by = None if paused_by is None else _by.decode(paused_by)
-    return Plan(_spec.decode(spec), paused, by, *rest)
+    return Plan(_spec.decode(spec), version, paused, by, *rest)
 
 
-def tell_ledger(step: Step, firing: Firing, by: str, decision: Decision, job_id: str | None) -> Operation[None]:
+def tell_ledger(
+    step: Step, firing: Firing, by: str, decision: Decision, job_id: str | None = None, rule: Rule | None = None
+) -> Operation[None]:
     """Write the ledger's row of this firing."""
     row = {
         "schedule": firing.schedule,
@@ -80,14 +82,19 @@ def tell_ledger(step: Step, firing: Firing, by: str, decision: Decision, job_id:
         "job": job_id,
         "until": None if firing.until is None else to_millis(firing.until),
         "count": firing.count,
+        "rule": None if rule is None else json_text(rule),
     }
     yield Statement(SQL["keep_tick"], row)
 
 
-def tell_change(step: Step) -> Operation[None]:
-    """Let the fleet know that schedules or pauses have changed."""
-    yield Statement(SQL["change_version"])
+def tell_change(step: Step, name: str | None = None) -> Operation[int]:
+    """Let the fleet know that the schedule, or a pause, has changed; the version that holds now."""
+    version: int
+    ((version,),) = yield Statement(SQL["change_version"])
+    if name is not None:
+        yield Statement(SQL["set_version"], {"name": name, "version": version})
     step.hint(topic.CHANGES)
+    return version
 
 
 def _declare_one(step: Step, schedule: Schedule, by: By) -> Operation[bool]:
@@ -99,7 +106,7 @@ def _declare_one(step: Step, schedule: Schedule, by: By) -> Operation[bool]:
         if not added:
             # Somebody else has declared it since we looked.
             raise Again
-        return (yield from _start_from_now(step, schedule.name, by, "declared"))
+        return (yield from _start_from_now(step, schedule, by, "declared"))
     before = plan.schedule
     if before.in_code and not schedule.in_code:
         return False
@@ -109,45 +116,52 @@ def _declare_one(step: Step, schedule: Schedule, by: By) -> Operation[bool]:
     if after != before:
         yield Statement(SQL["change_schedule"], {"name": schedule.name, "spec": spec})
     if before.rule != after.rule:
-        return (yield from _start_from_now(step, schedule.name, by, "rule changed"))
+        return (yield from _start_from_now(step, after, by, "rule changed"))
     if plan.orphaned is not None:
-        return (yield from _start_from_now(step, schedule.name, by, "no longer orphaned"))
+        return (yield from _start_from_now(step, after, by, "no longer orphaned"))
     if after != before:
-        yield from tell_change(step)
+        yield from tell_change(step, schedule.name)
     return after != before
 
 
-def _withdraw_one(step: Step, name: str) -> Operation[bool]:
+def _withdraw_one(step: Step, name: str, by: By) -> Operation[bool]:
     plan = yield from find_plan(name)
     if plan is None or plan.schedule.in_code:
         return False
+    yield from _tell_row_of_change(step, name, by, "withdrawn", None)
     yield Statement(SQL["drop_schedule"], {"name": name})
-    yield from tell_change(step)
     return True
 
 
-def _start_from_now(step: Step, name: str, by: By, reason: str) -> Operation[bool]:
-    yield Statement(SQL["restart_schedule"], {"name": name, "now": step.now})
+def _start_from_now(step: Step, schedule: Schedule, by: By, reason: str) -> Operation[bool]:
+    yield Statement(SQL["restart_schedule"], {"name": schedule.name, "now": step.now})
+    yield from _tell_row_of_change(step, schedule.name, by, reason, schedule.rule)
+    return True
+
+
+def _tell_row_of_change(step: Step, name: str, by: By, reason: str, rule: Rule | None) -> Operation[None]:
+    version = yield from tell_change(step, name)
     row = Firing(
         schedule=name,
-        mark=f"changed:{step.now}",
+        mark=f"changed:{version}",
         instant=from_millis(step.now),
         decision=Decision.CHANGED,
         reason=reason,
         count=0,
     )
-    yield from tell_ledger(step, row, by.who, Decision.CHANGED, None)
-    yield from tell_change(step)
-    return True
+    yield from tell_ledger(step, row, by.who, Decision.CHANGED, rule=rule)
 
 
 def _status(row: Row, declared: set[str], running: int) -> ScheduleStatus:
-    name, spec, declared_at, last_tick, last_fired, last_mark, leader, paused, paused_by, orphaned, runs, failures = row
+    name, spec, version, declared_at, begun_at, last_tick, last_fired, *rest = row
+    last_mark, leader, paused, paused_by, orphaned, runs, failures = rest
     schedule = _spec.decode(spec)
     by = None if paused_by is None else _by.decode(paused_by)
     return ScheduleStatus(
         schedule=schedule,
+        version=version,
         declared_at=from_millis(declared_at),
+        begun_at=from_millis(begun_at),
         last_tick=from_millis(last_tick),
         last_fired_at=instant_or_none(last_fired),
         last_mark=last_mark,

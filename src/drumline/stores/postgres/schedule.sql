@@ -1,22 +1,24 @@
 -- name: find_schedules
--- All schedules, by name.
+-- All schedules, by name, or those that are named.
 select
-  name, spec, declared, last_tick, last_fired, last_mark, leader, paused, paused_by, orphaned, total_runs,
-  total_failures
+  name, spec, version, declared, begun, last_tick, last_fired, last_mark, leader, paused, paused_by, orphaned,
+  total_runs, total_failures
 from {schema}.schedule
+where %(names)s::text[] is null
+   or name = any (%(names)s)
 order by name
 
 -- name: find_schedule
 -- One schedule, as far as steps have to know it.
-select spec, paused, paused_by, orphaned, last_tick, purged_to, purged_start
+select spec, version, paused, paused_by, orphaned, last_tick, purged_to, purged_start
 from {schema}.schedule
 left join {schema}.ledger on ledger.schedule = schedule.name
 where name = %(name)s
 
 -- name: add_schedule
 -- Hold a new schedule.
-insert into {schema}.schedule (name, spec, declared, last_tick, paused, paused_by)
-values (%(name)s, %(spec)s, %(now)s, %(now)s, %(paused)s, %(paused_by)s)
+insert into {schema}.schedule (name, spec, declared, begun, last_tick, paused, paused_by)
+values (%(name)s, %(spec)s, %(now)s, %(now)s, %(now)s, %(paused)s, %(paused_by)s)
 on conflict (name) do nothing
 returning name
 
@@ -29,7 +31,8 @@ where name = %(name)s
 -- name: restart_schedule
 -- Let the schedule start from now.
 update {schema}.schedule
-set last_tick = %(now)s,
+set begun = %(now)s,
+    last_tick = %(now)s,
     orphaned = null
 where name = %(name)s
 
@@ -50,6 +53,13 @@ group by schedule
 -- Schedules or pauses have changed.
 update {schema}.store
 set version = version + 1
+returning version
+
+-- name: set_version
+-- The schedule has changed.
+update {schema}.schedule
+set version = %(version)s
+where name = %(name)s
 
 -- name: find_tick
 -- The ledger's row of one tick.
@@ -62,10 +72,10 @@ where schedule = %(schedule)s
 -- name: keep_tick
 -- Write one row of the ledger.
 insert into {schema}.tick (
-  schedule, replica, mark, instant, decision, reason, by, recorded, job, until, count)
+  schedule, replica, mark, instant, decision, reason, by, recorded, job, until, count, rule)
 values (
   %(schedule)s, %(replica)s, %(mark)s, %(instant)s, %(decision)s, %(reason)s, %(by)s, %(now)s, %(job)s::uuid,
-  %(until)s, %(count)s)
+  %(until)s, %(count)s, %(rule)s)
 on conflict (schedule, replica, mark) do update
 set instant = excluded.instant,
     decision = excluded.decision,
@@ -75,6 +85,7 @@ set instant = excluded.instant,
     job = excluded.job,
     until = excluded.until,
     count = excluded.count,
+    rule = excluded.rule,
     outcome = null,
     run_time = null
 

@@ -124,8 +124,8 @@ class PostgresStore:
     def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
         return self._write(lambda step: schedule.declare(step, schedules, by))
 
-    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:  # noqa: ARG002 - as the protocol says
-        return self._write(lambda step: schedule.withdraw(step, names))
+    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
+        return self._write(lambda step: schedule.withdraw(step, names, by))
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
         return self._read(lambda step: schedule.schedules(step, names))

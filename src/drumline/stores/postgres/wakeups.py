@@ -69,6 +69,10 @@ class PostgresEar:
         self._ear = ear
         self._hints = hints
 
+    @property
+    def is_hearing(self) -> bool:
+        return self._ear.is_hearing
+
     def watch(self, topics: Iterable[Topic]) -> None:
         wanted = frozenset(topics)
         self._ear.watch(wanted)
@@ -223,6 +227,7 @@ class Hints:
                     self._attend(connection, life, is_first=is_first)
             except (StoreError, psycopg.Error):
                 # Hints are only hints, as above.
+                self._hub.go_deaf()
                 if not life.begun.done():
                     life.begun.set_result(None)
                 life.over.wait(_AFTER_ERROR)
@@ -231,6 +236,7 @@ class Hints:
     def _attend(self, connection: Connection, life: _Life, *, is_first: bool) -> None:
         """Hear, until it is over or the connection is lost."""
         connection.execute(f'listen "{self._channel}"')
+        self._hub.hear_again()
         if not is_first:
             # What was said in between is not known: there may be news about everything.
             self._hub.tell(self._hub.topics)

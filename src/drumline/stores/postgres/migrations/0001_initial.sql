@@ -226,7 +226,9 @@ create table {schema}.replica (
 create table {schema}.schedule (
   name           text   collate "C" primary key,
   spec           text               not null,
+  version        bigint             not null default 0,
   declared       bigint             not null,
+  begun          bigint             not null,
   last_tick      bigint             not null,
   last_fired     bigint,
   last_mark      text,
@@ -253,6 +255,7 @@ create table {schema}.tick (
   count    bigint             not null,
   outcome  text,
   run_time bigint,
+  rule     text,
   primary key (schedule, replica, mark)
 );
 create index tick_recorded on {schema}.tick (recorded, instant, schedule, replica, mark);
