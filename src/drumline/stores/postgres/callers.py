@@ -201,7 +201,7 @@ def _numbered(sql: str) -> tuple[str, tuple[str, ...]]:
             names.append(match[1])
         return f"${names.index(match[1]) + 1}"
 
-    return _PARAMETER.sub(number, sql).replace("%%", "%"), tuple(names)
+    return _PARAMETER.sub(number, sql), tuple(names)
 
 
 def _as_psycopg(error: Exception, state: str | None) -> psycopg.Error:

@@ -142,7 +142,7 @@ freed as (
 ),
 counted as (
   insert into {schema}.flow (minute, queue, task, ready, running)
-  select min(claimed) - min(claimed) %% 60000, queue, task, - count(*), count(*)
+  select min(claimed) / 60000 * 60000, queue, task, - count(*), count(*)
   from claimed
   group by queue, task
 ),
@@ -187,7 +187,7 @@ promoted as (
 ),
 counted as (
   insert into {schema}.flow (minute, queue, task, delayed, ready)
-  select min(now) - min(now) %% 60000, queue, task, - count(*), count(*)
+  select min(now) / 60000 * 60000, queue, task, - count(*), count(*)
   from promoted, present
   group by queue, task
 )
@@ -213,7 +213,7 @@ demoted as (
   returning job.queue, job.task
 )
 insert into {schema}.flow (minute, queue, task, delayed, ready)
-select min(now) - min(now) %% 60000, queue, task, count(*), - count(*)
+select min(now) / 60000 * 60000, queue, task, count(*), - count(*)
 from demoted, present
 group by queue, task
 

@@ -57,7 +57,7 @@ class Place:
             )
         self.namespace = namespace
         self.shown = mask_url(url)
-        self._url = url
+        self.url = url
         self._schema = '"' + namespace + '"'
         # Each store binds a few dozen texts, and always the same ones.
         self.bind = lru_cache(maxsize=None)(self._bind)
@@ -66,11 +66,11 @@ class Place:
         """A connection in autocommit mode: one statement is one step."""
         with translated(self.shown):
             return psycopg.connect(
-                self._url,
+                self.url,
                 autocommit=True,
                 # Plans that were made while a table was small would stay, and a pooler would not keep them.
                 prepare_threshold=None,
-                **_defaults(self._url),
+                **_defaults(self.url),
             )
 
     def check(self, connection: Connection) -> None:
@@ -113,8 +113,14 @@ class Place:
         cursor.execute(_SQL["applied"], {})
         return dict(cursor.fetchall())
 
+    @property
+    def channel(self) -> str:
+        """The channel on which the fleet tells of news."""
+        return f"drumline {self.namespace}"
+
     def _bind(self, sql: str) -> str:
-        return sql.replace("{schema}", self._schema)
+        # Neither can hold a quote: the namespace was looked at.
+        return sql.replace("{schema}", self._schema).replace("{channel}", f"'{self.channel}'")
 
 
 class Bound:
@@ -135,7 +141,8 @@ class Bound:
         return count
 
     def execute(self, sql: str, params: Any) -> Any:
-        return self._cursor.execute(self._place.bind(sql), params)
+        # Without parameters, a percent sign stands for itself.
+        return self._cursor.execute(self._place.bind(sql), params or None)
 
     def executemany(self, sql: str, rows: Any) -> Any:
         return self._cursor.executemany(self._place.bind(sql), rows)

@@ -95,7 +95,7 @@ counted as (
     minute, queue, task, running, ready, delayed, done, dead, cancelled, attempts, ran_done, ran_failed, ran_dead,
     ran_cancelled, last_error, waits, runs)
   select
-    min(now) - min(now) %% 60000, queue, task,
+    min(now) / 60000 * 60000, queue, task,
     - count(*),
     count(*) filter (where state = 'r'),
     count(*) filter (where state = 'd'),

@@ -29,7 +29,7 @@ made as (
 counted as (
   insert into {schema}.flow (minute, queue, task, ready, delayed)
   select
-    min(created) - min(created) %% 60000, queue, task, count(*) filter (where state = 'r'),
+    min(created) / 60000 * 60000, queue, task, count(*) filter (where state = 'r'),
     count(*) filter (where state <> 'r')
   from made
   group by queue, task

@@ -30,7 +30,7 @@ tags as (
 counted as (
   insert into {schema}.flow (minute, queue, task, done, dead, cancelled)
   select
-    min(now) - min(now) %% 60000, queue, task, - count(*) filter (where state = 'o'),
+    min(now) / 60000 * 60000, queue, task, - count(*) filter (where state = 'o'),
     - count(*) filter (where state = 'f'), - count(*) filter (where state = 'c')
   from gone, present
   group by queue, task
@@ -61,7 +61,7 @@ tags as (
 counted as (
   insert into {schema}.flow (minute, queue, task, done, dead, cancelled)
   select
-    min(now) - min(now) %% 60000, queue, task, - count(*) filter (where state = 'o'),
+    min(now) / 60000 * 60000, queue, task, - count(*) filter (where state = 'o'),
     - count(*) filter (where state = 'f'), - count(*) filter (where state = 'c')
   from gone, present
   group by queue, task

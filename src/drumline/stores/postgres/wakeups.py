@@ -88,7 +88,7 @@ class Hints:
     def __init__(self, place: Place, sessions: Sessions) -> None:
         self._place = place
         self._sessions = sessions
-        self._channel = f"drumline {place.namespace}"
+        self._channel = place.channel
         self._timer = SystemClock()
         self.forget()
 

@@ -293,3 +293,75 @@ create table {schema}.watch (
   job   uuid   primary key,
   until bigint not null
 );
+
+-- For other languages, and for triggers: enqueue inside the caller's transaction. Answers with the job's id, or, where the
+-- key is taken, with that of its holder. With hint => false nobody is told at the commit, and workers find the job by
+-- looking: a NOTIFY lets commits wait for each other.
+create function {schema}.enqueue(
+  task text,
+  args json default '{}',
+  queue text default 'default',
+  priority integer default 0,
+  delay interval default '0',
+  key text default null,
+  max_attempts integer default 5,
+  hint boolean default true
+) returns uuid
+language plpgsql
+as $$
+#variable_conflict use_variable
+declare
+  now constant bigint := {schema}.now_ms();
+  due constant bigint := now + greatest(floor(extract(epoch from delay) * 1000), 0)::bigint;
+  state constant "char" := case when due > now then 'd' else 'r' end;
+  -- UUIDv7: the time first, so that ids of one moment lie together.
+  id constant uuid := (
+    lpad(to_hex(now), 12, '0') || '7' || substr(md5(random()::text || clock_timestamp()::text), 1, 3)
+    || to_hex(8 + floor(random() * 4)::integer) || substr(md5(gen_random_uuid()::text), 1, 15))::uuid;
+  options constant text := json_strip_nulls(json_build_object(
+    'queue', nullif(queue, 'default'),
+    'priority', nullif(priority, 0),
+    'max_attempts', nullif(max_attempts, 5)))::text;
+  holder uuid;
+begin
+  if task !~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,99}$' or queue !~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,99}$' then
+    raise exception 'task and queue must be 1 to 100 letters, digits or any of _ . : / -, got % and %', task, queue;
+  end if;
+  if json_typeof(args) <> 'object' then
+    raise exception 'args must be a JSON object of the task''s arguments by name, got %', args;
+  end if;
+  if priority not between -100 and 100 or max_attempts not between 1 and 1000 then
+    raise exception 'priority must be from -100 to 100, and max_attempts from 1 to 1000, got % and %',
+      priority, max_attempts;
+  end if;
+  while key is not null loop
+    delete from {schema}.key as held
+    where held.task = task
+      and held.key = key
+      and held.until <= now;
+    insert into {schema}.key as held (task, key, job, key_window)
+    values (task, key, id, 'u')
+    on conflict do nothing;
+    exit when found;
+    select held.job
+    into holder
+    from {schema}.key as held
+    where held.task = task
+      and held.key = key;
+    if found then
+      return holder;
+    end if;
+  end loop;
+  insert into {schema}.job (
+    id, queue, task, state, rank, due, term, created, args, options, key, key_window, source, origin)
+  values (
+    id, queue, task, state, - priority, due, 30000, now, args::text, options, key, case when key is not null then 'u' end,
+    'manual', 'sql');
+  insert into {schema}.flow (minute, queue, task, ready, delayed)
+  values (now / 60000 * 60000, queue, task, (state = 'r')::integer, (state = 'd')::integer);
+  if hint then
+    perform pg_notify({channel}, E'sql\nqueue ' || queue);
+  end if;
+  return id;
+end
+$$;
