@@ -1,49 +1,43 @@
 """A fleet of real worker processes on one store."""
 
-import fcntl
+import asyncio
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from drumline import Drumline
-from drumline.clock import fresh_id
 from drumline.model.job import Job
 from drumline.model.query import Counts
 from drumline.model.replica import Replica
+from tests.end_to_end.homes import Home
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from drumline.cli import main; main()")
 APP = "tests.end_to_end.band:drum"
-# The stores that a fleet can share.
-STORES = ("sqlite", "redis")
 
 
 class Fleet:
     """Workers, the store they share, and the ledger of what they did."""
 
-    def __init__(self, folder: Path, app: str, store: str, url: str | None) -> None:
+    def __init__(self, folder: Path, home: Home, app: str = APP) -> None:
         self.app = app
-        self.store = store
-        self.file = folder / "band.db"
-        self.url, self.namespace = url or _address(store, self.file), f"t{fresh_id()}"
+        self.home = home
         self.ledger = folder / "ledger.txt"
         self.ledger.touch()
-        self.drum = Drumline(self.url, namespace=self.namespace)
+        self.drum = Drumline(home.url, namespace=home.namespace)
         self.workers: list[subprocess.Popen[bytes]] = []
         self._log = (folder / "workers.log").open("ab")
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("DRUMLINE_")},
-            "DRUMLINE_STORE__URL": self.url,
-            "DRUMLINE_STORE__NAMESPACE": self.namespace,
+            **home.settings,
             "DRUMLINE_TEST_LEDGER": str(self.ledger),
             "PYTHONPATH": str(ROOT),
         }
@@ -63,18 +57,9 @@ class Fleet:
         while True:
             worker.send_signal(signal.SIGSTOP)
             until(lambda: process.status() == psutil.STATUS_STOPPED, "the worker sleeps")
-            if self._can_be_written():
+            if self.home.is_at_rest():
                 return
             worker.send_signal(signal.SIGCONT)
-
-    def _can_be_written(self) -> bool:
-        with Path(f"{self.file}-lock").open("rb") as lock, closing(sqlite3.connect(self.file, timeout=0)) as connection:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                connection.execute("begin immediate")
-            except (BlockingIOError, sqlite3.OperationalError):
-                return False
-            return True
 
     def command(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         """Run a command of `drumline` on the fleet's store."""
@@ -103,17 +88,6 @@ class Fleet:
     def replicas(self) -> list[Replica]:
         return self.drum.sync.workers()
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """What a process of the fleet is given."""
-        return dict(self._environment)
-
-    def check_integrity(self) -> None:
-        if self.store != "sqlite":
-            return
-        with sqlite3.connect(self.file) as connection:
-            assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
-
     def log(self) -> str:
         self._log.flush()
         return Path(self._log.name).read_text()
@@ -125,21 +99,12 @@ class Fleet:
                 worker.kill()
             worker.wait()
         self._log.close()
-
-
-def _address(store: str, file: Path) -> str:
-    if store == "redis":
-        from tests.support.valkey import shared_url
-
-        return shared_url()
-    return f"sqlite:///{file}"
+        asyncio.run(self.drum.close())
 
 
 @contextmanager
-def fleet(folder: Path, app: str = APP, store: str = "sqlite", url: str | None = None) -> Iterator[Fleet]:
-    """A fleet on a fresh store of that kind; `url` names a server other than the one that all tests share."""
-    folder.mkdir(parents=True, exist_ok=True)
-    band = Fleet(folder, app, store, url)
+def fleet(folder: Path, home: Home, app: str = APP) -> Iterator[Fleet]:
+    band = Fleet(folder, home, app)
     try:
         yield band
     finally:
@@ -154,4 +119,4 @@ def until(condition: Callable[[], object], what: str, deadline: float = 40.0) ->
         time.sleep(0.01)
 
 
-__all__ = ["STORES", "Fleet", "fleet", "until"]
+__all__ = ["Fleet", "fleet", "until"]

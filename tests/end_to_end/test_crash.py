@@ -5,14 +5,15 @@ import signal
 
 import pytest
 
-from tests.end_to_end.fleet import STORES, Fleet, fleet, until
+from tests.end_to_end.fleet import Fleet, fleet, until
+from tests.end_to_end.homes import HOMES
 
 JOBS = 1_000
 
 
-@pytest.fixture(params=STORES)
-def band(request, tmp_path):
-    with fleet(tmp_path, store=request.param) as running:
+@pytest.fixture
+def band(tmp_path, home):
+    with fleet(tmp_path, home) as running:
         yield running
 
 
@@ -36,7 +37,7 @@ def kill_one_of_two_in_the_middle(band: Fleet) -> None:
     starts = [int(line[1]) for line in band.lines("start")]
     assert len(starts) <= JOBS + len(lost)
     assert set(starts) == set(range(JOBS))
-    band.check_integrity()
+    band.home.check()
 
 
 @pytest.mark.timeout(120)
@@ -46,10 +47,12 @@ def test_jobs_of_a_killed_worker_run_again_and_none_is_lost_or_counted_twice(ban
 
 @pytest.mark.prove
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("store", STORES)
-def test_twenty_killed_workers_lose_nothing(tmp_path, store):
+@pytest.mark.parametrize("kind", HOMES)
+def test_twenty_killed_workers_lose_nothing(tmp_path, kind):
     for turn in range(20):
-        with fleet(tmp_path / str(turn), store=store) as band:
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        with fleet(folder, HOMES[kind](folder)) as band:
             kill_one_of_two_in_the_middle(band)
 
 

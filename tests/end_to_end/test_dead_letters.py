@@ -5,16 +5,16 @@ import json
 import pytest
 
 from tests.end_to_end.band import charge
-from tests.end_to_end.fleet import STORES, fleet
+from tests.end_to_end.fleet import fleet
 
 pytestmark = pytest.mark.timeout(120)
 
 ORDERS = 8
 
 
-@pytest.fixture(params=STORES)
-def band(request, tmp_path):
-    with fleet(tmp_path, store=request.param) as running:
+@pytest.fixture
+def band(tmp_path, home):
+    with fleet(tmp_path, home) as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""Coroutines, threads and child processes, in real workers."""
+"""Coroutines, threads and child processes, in real workers on a SQLite file."""
 
 import os
 import signal
@@ -11,16 +11,16 @@ import psutil
 import pytest
 
 from tests.end_to_end.executors import KINDS, die, overrun, square
-from tests.end_to_end.fleet import STORES, fleet, until
+from tests.end_to_end.fleet import ROOT, fleet, until
 
 pytestmark = pytest.mark.timeout(180)
 
 PROCESSES = ("process", "async_process")
 
 
-@pytest.fixture(params=STORES)
-def band(request, tmp_path):
-    with fleet(tmp_path, "tests.end_to_end.executors:drum", store=request.param) as running:
+@pytest.fixture
+def band(tmp_path, home):
+    with fleet(tmp_path, home, "tests.end_to_end.executors:drum") as running:
         yield running
 
 
@@ -125,7 +125,8 @@ def test_a_waiting_job_that_is_cancelled_never_starts(band, gate):
 def test_children_outlive_signals_to_the_whole_group_and_end_their_jobs_in_the_drain(band, gate):
     ids = enqueue(band, *(KINDS[kind].call(kind, str(gate)) for kind in PROCESSES))
     words = [sys.executable, "-c", "from drumline.cli import main; main()", "worker", band.app]
-    environment = {**band.environment, "DRUMLINE_WORKER__CHILDREN": "2"}
+    environment = {**os.environ, **band.home.settings, "DRUMLINE_TEST_LEDGER": str(band.ledger)}
+    environment |= {"PYTHONPATH": str(ROOT), "DRUMLINE_WORKER__CHILDREN": "2"}
     with subprocess.Popen(words, env=environment, start_new_session=True) as worker:
         until(lambda: all(band.lines(kind) for kind in PROCESSES), "both have begun")
         pids = [pid_of(band, kind) for kind in PROCESSES]

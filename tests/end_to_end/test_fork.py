@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-from tests.end_to_end.fleet import STORES, fleet
-
 PROGRAM = """
 import asyncio, os, sys
 from drumline import Drumline
@@ -40,12 +38,9 @@ print("all is well")
 """
 
 
-@pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("before", ["imported", "used"])
-def test_parent_and_children_enqueue_after_a_fork(tmp_path, before, store):
-    with fleet(tmp_path, store=store) as band:
-        address = (band.url, band.namespace)
+def test_parent_and_children_enqueue_after_a_fork(tmp_path, home, before):
     # Newer Pythons warn of any fork with threads about; that it goes well all the same is what this shows.
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, before, *address]
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, before, home.url, home.namespace]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
     assert (done.returncode, done.stdout) == (0, "all is well\n"), done.stderr

@@ -9,6 +9,7 @@ import pytest
 from drumline.errors import StoreUnreachable
 from tests.end_to_end.band import play
 from tests.end_to_end.fleet import Fleet, fleet, until
+from tests.end_to_end.homes import RedisHome
 from tests.support.valkey import Valkey, new_server
 
 DURABLE = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")
@@ -54,7 +55,7 @@ def restart(server: Valkey, band: Fleet) -> float:
 
 
 def survive(folder: Path, turns: int) -> list[float]:
-    with new_server(*DURABLE) as server, fleet(folder, store="redis", url=server.url) as band:
+    with new_server(*DURABLE) as server, fleet(folder, RedisHome(folder, server.url)) as band:
         band.drum.enqueue_many_sync([play.call(0)])
         workers = [band.start("--concurrency", "20") for _ in range(2)]
         until(lambda: band.counts().done == 1, "the workers have begun")

@@ -6,12 +6,12 @@ import time
 import pytest
 
 from tests.end_to_end.band import linger, play, sit
-from tests.end_to_end.fleet import STORES, fleet, until
+from tests.end_to_end.fleet import fleet, until
 
 
-@pytest.fixture(params=STORES)
-def band(request, tmp_path):
-    with fleet(tmp_path, store=request.param) as running:
+@pytest.fixture
+def band(tmp_path, home):
+    with fleet(tmp_path, home) as running:
         yield running
 
 

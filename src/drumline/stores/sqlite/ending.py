@@ -9,8 +9,7 @@ from typing import NamedTuple
 from drumline.model.options import decode_options
 from drumline.stores.base import topic
 from drumline.stores.files import read_statements
-from drumline.stores.rows import expires_of
-from drumline.stores.sqlite.rows import json_text
+from drumline.stores.rows import expires_of, json_text
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Many, Operation, Statement
 
