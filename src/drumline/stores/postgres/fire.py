@@ -11,7 +11,7 @@ from drumline.stores.files import read_statements
 from drumline.stores.postgres.again import Again
 from drumline.stores.postgres.ending import cancel_waiting, lock_schedules
 from drumline.stores.postgres.produce import add, find_standing
-from drumline.stores.postgres.schedule import SQL, Plan, find_plan, tell_ledger
+from drumline.stores.postgres.schedule import SQL, Plan, find_plan, tell_change, tell_ledger
 from drumline.stores.postgres.step import Step
 from drumline.stores.statements import Operation, Row, Statement, in_turn
 
@@ -48,6 +48,9 @@ def _fire_one(step: Step, firing: Firing, by: str) -> Operation[Fired]:
     place = {"schedule": firing.schedule, "replica": firing.replica, "mark": firing.mark}
     rows = yield Statement(SQL["find_tick"], place)
     if _is_decided(plan, firing, rows):
+        # Of many instants only the first is known to be decided.
+        if firing.until is None:
+            yield from _pass_over(firing)
         return Fired(FiredAnswer.DUPLICATE, rows[0][0] if rows else None)
     fired = Fired(FiredAnswer.RECORDED)
     if firing.makes_job:
@@ -60,7 +63,9 @@ def _fire_one(step: Step, firing: Firing, by: str) -> Operation[Fired]:
 def _is_decided(plan: Plan, firing: Firing, rows: Sequence[Row]) -> bool:
     if firing.decision is Decision.BACKFILL and rows and rows[0][0] is None:
         return False
-    is_begun = firing.until is not None and firing.is_tick and to_millis(firing.instant) <= plan.last_tick
+    # Of a replica's own ticks the schedule's last tick, which may be another's, tells nothing.
+    is_of_many = firing.until is not None and firing.is_tick and not firing.replica
+    is_begun = is_of_many and to_millis(firing.instant) <= plan.last_tick
     return bool(rows) or is_begun or _is_purged(plan, firing)
 
 
@@ -74,12 +79,18 @@ def _is_purged(plan: Plan, firing: Firing) -> bool:
     )
 
 
+def _pass_over(firing: Firing) -> Operation[None]:
+    """Count the instants of this firing as decided."""
+    if firing.moves_on:
+        yield Statement(SQL["move_on"], {"name": firing.schedule, "to": to_millis(firing.until or firing.instant)})
+
+
 def _move_on(step: Step, firing: Firing, fired: Fired, by: str) -> Operation[None]:
     name = firing.schedule
-    if firing.moves_on:
-        yield Statement(SQL["move_on"], {"name": name, "to": to_millis(firing.until or firing.instant)})
+    yield from _pass_over(firing)
     if firing.decision is Decision.ORPHANED:
         yield Statement(SQL["tell_orphaned"], {"name": name, "now": step.now})
+        yield from tell_change(step, name)
     if fired.answer is FiredAnswer.FIRED and firing.decision is Decision.FIRED:
         yield Statement(SQL["tell_fired"], {"name": name, "now": step.now, "mark": firing.mark, "by": by})
 

@@ -1,7 +1,7 @@
 -- fire: record each tick at most once, with its job or with the reason there is none.
 -- KEYS[1] base   ARGV[1] msgpack [{schedule, mark, replica, instant, decision, reason, till, count, version, is_tick,
 --   makes_job, moves_on, epoch (of a fleet's start, else -1), job (as `add_job` takes it)}, ...]   ARGV[2] by whom
--- touches  base:time base:schedules base:ticks base:ledger base:ledger:<schedule> base:instants:<schedule> base:ledgers
+-- touches  base:time base:fleet base:schedules base:ticks base:ledger base:ledger:<schedule> base:instants:<schedule> base:ledgers
 --   base:purged (hash: schedule to 'instant epoch')  base:tick_of base:open:<schedule> base:of:<schedule> base:created
 --   base:body base:state base:delayed base:lane:<lane> base:lanes base:counts base:keys base:until base:named:<key>
 --   base:tag:<tag> base:followers base:expires base:cancelled
@@ -81,15 +81,28 @@ end
 
 local function is_decided(plan, firing, standing)
   if standing then return not (firing.decision == 'backfill' and not standing[9]) end
-  if firing.till and firing.is_tick and firing.instant <= plan[7] then return true end
+  -- Of a replica's own ticks the schedule's last tick, which may be another's, tells nothing.
+  if firing.till and firing.is_tick and firing.replica == '' and firing.instant <= plan[7] then return true end
   return is_purged(firing.schedule, firing.instant, firing.epoch)
 end
 
-local function move_on(plan, firing, answer)
+-- Count the instants of this firing as decided.
+local function pass_over(plan, firing)
   if firing.moves_on then plan[7] = math.max(plan[7], firing.till or firing.instant) end
-  if firing.decision == 'orphaned' then plan[13] = now end
-  if answer == 'fired' and firing.decision == 'fired' then plan[8], plan[9], plan[10] = now, firing.mark, ARGV[2] end
+end
+
+local function keep(plan, firing)
   redis.call('HSET', base .. ':schedules', firing.schedule, cmsgpack.pack(plan))
+end
+
+local function move_on(plan, firing, answer)
+  pass_over(plan, firing)
+  if firing.decision == 'orphaned' then
+    plan[13] = now
+    change(plan)
+  end
+  if answer == 'fired' and firing.decision == 'fired' then plan[8], plan[9], plan[10] = now, firing.mark, ARGV[2] end
+  keep(plan, firing)
 end
 
 local function record(plan, firing, answer, made)
@@ -114,7 +127,14 @@ local function fire(firing)
   if (firing.till or firing.instant) > now then return { 'early', false } end
   local row = redis.call('HGET', base .. ':ticks', tick_name(firing.schedule, firing.replica, firing.mark))
   local standing = row and cmsgpack.unpack(row)
-  if is_decided(plan, firing, standing) then return { 'duplicate', standing and standing[9] } end
+  if is_decided(plan, firing, standing) then
+    -- Of many instants only the first is known to be decided.
+    if not firing.till then
+      pass_over(plan, firing)
+      keep(plan, firing)
+    end
+    return { 'duplicate', standing and standing[9] }
+  end
   local answer, made = 'recorded', nil
   if firing.makes_job then
     made = fire_job(firing, plan[3])
