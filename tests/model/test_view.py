@@ -19,6 +19,7 @@ from drumline.model.job import (
 )
 from drumline.model.options import Backoff, JobOptions, Retention
 from drumline.model.replica import Replica, ReplicaInfo, ReplicaState
+from drumline.model.schedule import Decision, Rule, Tick
 from drumline.model.view import (
     enqueued_json,
     instant_text,
@@ -28,6 +29,7 @@ from drumline.model.view import (
     replica_json,
     seconds,
     span_text,
+    tick_json,
 )
 
 AT = datetime(2026, 5, 5, 14, 0, 0, 7000, tzinfo=UTC)
@@ -201,3 +203,41 @@ def test_a_replica_is_shown_with_what_it_holds():
     )
     assert (shown["replica"], shown["id"], shown["state"], shown["running"]) == ("web-1#2", "web-1:abc", "lost", [ID])
     assert (shown["beat_every"], shown["seen_at"]) == (0.5, "2026-05-05T14:00:00.007Z")
+
+
+def test_a_ledger_row_has_every_key():
+    row = Tick(
+        schedule="nightly",
+        mark="changed:3",
+        replica="",
+        instant=AT,
+        decision=Decision.CHANGED,
+        reason="declared",
+        by="web-1:abc",
+        recorded_at=AT,
+        count=0,
+        rule=Rule(every=timedelta(seconds=10)),
+    )
+    shown = tick_json(row)
+    assert shown.keys() == {*Tick.__struct_fields__}
+    assert (shown["decision"], shown["replica"], shown["instant"]) == ("changed", None, "2026-05-05T14:00:00.007Z")
+    assert shown["rule"]["every"] == "PT10S"
+    json.dumps(shown)
+
+
+def test_a_tick_whose_job_has_ended_tells_how():
+    row = Tick(
+        schedule="nightly",
+        mark="1",
+        replica="web-1:abc",
+        instant=AT,
+        decision=Decision.FIRED,
+        reason="on time",
+        by="web-1:abc",
+        recorded_at=AT,
+        job_id=ID,
+        outcome="done",
+        run_time=timedelta(milliseconds=1500),
+    )
+    shown = tick_json(row)
+    assert (shown["job_id"], shown["outcome"], shown["run_time"], shown["rule"]) == (ID, "done", 1.5, None)

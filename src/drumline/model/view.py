@@ -14,6 +14,7 @@ import msgspec
 from drumline.model.job import Attempt, Enqueued, Job, LogLine, NewJob
 from drumline.model.options import Backoff, JobOptions, Retention
 from drumline.model.replica import Replica
+from drumline.model.schedule import Tick
 
 __all__ = [
     "enqueued_json",
@@ -24,6 +25,7 @@ __all__ = [
     "replica_json",
     "seconds",
     "span_text",
+    "tick_json",
 ]
 
 
@@ -114,6 +116,26 @@ def replica_json(replica: Replica) -> dict[str, Any]:
         "beat_every": seconds(info.beat_every),
         "started_at": instant_text(replica.started_at),
         "seen_at": instant_text(replica.seen_at),
+    }
+
+
+def tick_json(tick: Tick) -> dict[str, Any]:
+    """One row of the ledger."""
+    return {
+        "schedule": tick.schedule,
+        "mark": tick.mark,
+        "replica": tick.replica or None,
+        "instant": instant_text(tick.instant),
+        "until": _instant(tick.until),
+        "count": tick.count,
+        "decision": tick.decision.value,
+        "reason": tick.reason,
+        "by": tick.by,
+        "recorded_at": instant_text(tick.recorded_at),
+        "job_id": tick.job_id,
+        "outcome": tick.outcome,
+        "run_time": None if tick.run_time is None else seconds(tick.run_time),
+        "rule": None if tick.rule is None else msgspec.to_builtins(tick.rule),
     }
 
 

@@ -19,6 +19,7 @@ from drumline.model.schedule import Coordination, Decision, Firing, Schedule, Sc
 from drumline.policy.due import Ruling, jittered
 
 __all__ = [
+    "BACKFILLED",
     "backfill_firing",
     "orphan_firing",
     "private_queue",
@@ -26,6 +27,9 @@ __all__ = [
     "tick_firings",
     "trigger_firing",
 ]
+
+# The reason of a row that somebody asked for.
+BACKFILLED = "backfilled"
 
 _VERSION_7 = 0x7 << 76
 _VARIANT = 0x2 << 62
@@ -90,7 +94,7 @@ def backfill_firing(schedule: Schedule, instant: datetime) -> Firing:
         mark=mark,
         instant=instant,
         decision=Decision.BACKFILL,
-        reason="backfilled",
+        reason=BACKFILLED,
         job=_tick_job(schedule, mark, instant, ""),
     )
 

@@ -1,0 +1,52 @@
+import pytest
+
+from drumline.model.schedule import Decision
+from drumline.policy.held import Span, count_instants, read_history, silence, subtract
+from tests.policy.ledger import SEVEN, after, changed, fired, orphaned, paused, row, status
+
+
+def span(first: float, last: float) -> Span:
+    return Span(after(first), after(last))
+
+
+@pytest.mark.parametrize(
+    ("holes", "left"),
+    [
+        ([], [span(0, 10)]),
+        ([span(2, 4)], [span(0, 2), span(4, 10)]),
+        ([span(-5, 3), span(8, 20)], [span(3, 8)]),
+        ([span(2, 6), span(3, 4), span(5, 7)], [span(0, 2), span(7, 10)]),
+        ([span(-1, 11)], []),
+        ([span(10, 12), span(-3, 0)], [span(0, 10)]),
+    ],
+)
+def test_holes_are_taken_out_of_a_span(holes, left):
+    assert list(subtract(span(0, 10), holes)) == left
+
+
+def test_a_pause_counts_the_instants_of_the_rules_that_held_in_it():
+    rows = [changed(0), paused(5, 60), changed(22, SEVEN, 2), *fired(63)]
+    history = read_history(rows, status(63, rule=SEVEN))
+    # 10 and 20 of the first rule; 28, 35, 42, 49 and 56 of the second.
+    assert count_instants(history, span(5, 60), after(100)) == 7
+
+
+def test_an_orphaning_that_lasts_counts_up_to_now():
+    rows = [changed(0), *fired(10), orphaned(10)]
+    told = silence(rows[-1], rows[:1])
+    assert told is not None
+    assert count_instants(read_history(rows, status(10)), told, after(45)) == 3
+
+
+def test_a_time_before_the_ledger_begins_cannot_be_counted():
+    assert count_instants(read_history(fired(1000), status(1000)), span(5, 60), after(1100)) is None
+    assert count_instants(read_history([], None), span(5, 60), after(100)) is None
+
+
+def test_a_tick_is_no_silence():
+    assert silence(row(10, Decision.MISSED), ()) is None
+
+
+def test_a_withdrawn_schedule_has_no_rule():
+    history = read_history([changed(0), changed(30, None, 2)], None)
+    assert [stretch.span for stretch in history.stretches] == [span(0, 30)]
