@@ -1,5 +1,6 @@
 """The program itself, in processes of its own."""
 
+import asyncio
 import json
 import os
 import resource
@@ -10,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from drumline.model.job import JobState
+from drumline.model.query import JobFilter
+from drumline.model.replica import Role
+from drumline.stores.sqlite import SqliteStore
 from tests.cli.conftest import APP
+from tests.support.waiting import eventually
 
 DRUMLINE = str(Path(sys.executable).with_name("drumline"))
 DEADLINE = 50
@@ -37,6 +43,21 @@ def drumline(folder: Path, *words: str, **env: str) -> subprocess.CompletedProce
         timeout=DEADLINE,
         check=False,
     )
+
+
+CLOCK = """
+from drumline import Drumline
+
+drum = Drumline()
+
+
+@drum.schedule(every="100ms")
+async def tick() -> None: ...
+"""
+
+
+def count_fired(store: SqliteStore) -> int:
+    return sum(tick.job_id is not None for tick in store.ticks("tick").run().items)
 
 
 def children_seconds() -> float:
@@ -91,6 +112,27 @@ def test_a_signal_ends_a_worker_in_good_order(folder, number):
         assert worker.wait(DEADLINE) == 0
     assert json.loads(said)["level"] == "info"
     assert "Traceback" not in rest
+
+
+def test_a_scheduler_fires_and_runs_nothing(folder):
+    (folder / "clock_shop.py").write_text(CLOCK)
+    words = [DRUMLINE, "scheduler", "clock_shop:drum"]
+    store = SqliteStore(folder / "drumline.db")
+    store.migrate().run()
+    with subprocess.Popen(words, cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True) as scheduler:
+        assert scheduler.stderr is not None
+        said = next(line for line in scheduler.stderr if "firing" in line)
+        asyncio.run(eventually(lambda: count_fired(store) >= 3, DEADLINE))
+        (replica,) = store.workers().run()
+        scheduler.terminate()
+        scheduler.stderr.read()
+        assert scheduler.wait(DEADLINE) == 0
+    assert "firing schedules, 1 of them declared here, on sqlite:///drumline.db" in said
+    assert replica.info.role is Role.SCHEDULER
+    jobs = store.jobs(JobFilter()).run().items
+    store.close().run()
+    assert len(jobs) >= 3
+    assert {(job.state, job.attempt) for job in jobs} == {(JobState.READY, 0)}
 
 
 def test_a_signal_before_the_start_is_no_failure(folder):

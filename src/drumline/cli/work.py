@@ -1,4 +1,4 @@
-"""`drumline run` and `drumline worker`: a replica in a process of its own."""
+"""`drumline run`, `worker` and `scheduler`: a replica in a process of its own."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ Drain = Annotated[bool, typer.Option("--drain", help="Stop when there is nothing
 def add_to(app: typer.Typer) -> None:
     app.command("run")(run)
     app.command("worker")(work)
+    app.command("scheduler")(fire)
 
 
 def run(
@@ -41,7 +42,7 @@ def run(
     concurrency: Concurrency = None,
     drain: Drain = False,
 ) -> None:
-    """Run jobs until stopped. Ctrl-C or SIGTERM drains, a second one hurries."""
+    """Run jobs and fire schedules until stopped. Ctrl-C or SIGTERM drains, a second one hurries."""
     from drumline.model.replica import Role
 
     _serve(name or app, Role.COMBINED, queues, concurrency, drain=drain)
@@ -58,6 +59,13 @@ def work(
     from drumline.model.replica import Role
 
     _serve(name or app, Role.WORKER, queues, concurrency, drain=drain)
+
+
+def fire(name: AppArgument = None, app: App = None) -> None:
+    """Fire schedules, and run no job, until stopped by Ctrl-C or SIGTERM. Any number may run: each tick fires once."""
+    from drumline.model.replica import Role
+
+    _serve(name or app, Role.SCHEDULER, None, None, drain=False)
 
 
 def run_own_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -93,7 +101,7 @@ def _read_queues(text: str | None) -> list[str] | None:
 
 async def _work(drum: Drumline, role: Role, queues: list[str] | None, concurrency: int | None, *, drain: bool) -> None:
     async with drum:
-        logger.info(_describe(drum, queues, concurrency))
+        logger.info(_describe(drum, role, queues, concurrency))
         await drum.run(queues=queues, concurrency=concurrency, drain=drain, role=role)
         # All is written and given back: an impatient third signal must not turn that into a failure.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -101,11 +109,14 @@ async def _work(drum: Drumline, role: Role, queues: list[str] | None, concurrenc
         logger.info("stopped")
 
 
-def _describe(drum: Drumline, queues: list[str] | None, concurrency: int | None) -> str:
+def _describe(drum: Drumline, role: Role, queues: list[str] | None, concurrency: int | None) -> str:
     """What this replica serves, in one line."""
     from drumline.model.mask import mask_url
+    from drumline.model.replica import Role
 
     settings = drum.settings
+    if role is Role.SCHEDULER:
+        return f"firing schedules, {len(drum.schedules)} of them declared here, on {mask_url(settings.store.url)}"
     served = settings.worker.queues if queues is None else queues
     where = f"queues {', '.join(served)}" if served else "every queue"
     slots = settings.worker.concurrency if concurrency is None else concurrency
