@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice
@@ -23,7 +23,7 @@ from drumline.policy.rule import check_rule, describe, shown_key, times
 from drumline.policy.schedule import define_schedule
 from drumline.policy.task import TaskDefinition
 
-__all__ = ["ScheduleView", "Schedules"]
+__all__ = ["ScheduleView", "Schedules", "unknown_schedule"]
 
 # Instants in one call of the store, and in one backfill.
 BATCH = 500
@@ -58,6 +58,11 @@ class ScheduleView:
     @property
     def coordination(self) -> Coordination:
         return self.definition.coordination
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the store was seen to hold it; else the code alone declares it."""
+        return self._status is not None
 
     @property
     def paused(self) -> bool:
@@ -150,6 +155,10 @@ class Schedules(Mapping[str, ScheduleView]):
 
     def __len__(self) -> int:
         return len(self._board.statuses.keys() | self._board.declared.keys())
+
+    def through(self, client: Client, board: Board) -> Schedules:
+        """The same by another door, with a board of its own."""
+        return Schedules(client, board, find_task=self._find_task, adapt=self._adapt)
 
     async def refresh(self) -> Schedules:
         """Read all schedules again."""
@@ -267,7 +276,12 @@ class Schedules(Mapping[str, ScheduleView]):
         if not statuses and name in self._board.declared:
             raise UnknownSchedule(f"schedule {name!r} is declared in code, but no replica has run it yet")
         if not statuses:
-            near = get_close_matches(name, [status.schedule.name for status in await store.schedules()], 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UnknownSchedule(f"schedule {name!r} is not known{hint}")
+            raise unknown_schedule(name, [status.schedule.name for status in await store.schedules()])
         return statuses[0]
+
+
+def unknown_schedule(name: str, known: Iterable[str]) -> UnknownSchedule:
+    """The complaint about a name that is none of the known ones, with the nearest of them."""
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return UnknownSchedule(f"schedule {name!r} is not known{hint}")

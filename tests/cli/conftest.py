@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from drumline import Drumline
 from drumline.cli.root import app
+from tests.cli.ledger import Ledger
 
 APP = """
 from drumline import Context, Drumline
@@ -99,3 +101,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     (tmp_path / f"{name}.py").write_text(APP)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     return Shop(tmp_path, name)
+
+
+@pytest.fixture
+def ledger(shop: Shop) -> Iterator[Ledger]:
+    """The shop's store file, for what a fleet did there."""
+    with Ledger(shop.folder / "drumline.db") as opened:
+        yield opened

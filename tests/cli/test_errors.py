@@ -13,6 +13,7 @@ from drumline.errors import (
     SchemaMismatch,
     StoreUnreachable,
     StoreUnusable,
+    UnknownSchedule,
     UnknownTask,
 )
 
@@ -27,6 +28,7 @@ NOBODY = "00000000-0000-7000-8000-000000000000"
         (BadSettings("unknown"), Exit.USAGE),
         (JobNotFound(), Exit.NOT_FOUND),
         (UnknownTask(), Exit.NOT_FOUND),
+        (UnknownSchedule(), Exit.NOT_FOUND),
         (StoreUnreachable(), Exit.STORE),
         (StoreUnusable(), Exit.STORE),
         (SchemaMismatch(), Exit.STORE),

@@ -16,8 +16,9 @@ from drumline.errors import BadSettings, DrumlineError
 if TYPE_CHECKING:
     from drumline import Drumline
     from drumline.client import Client
+    from drumline.schedules import Schedules
 
-__all__ = ["load_app", "open_app", "reach"]
+__all__ = ["load_app", "open_app", "reach", "reach_schedules"]
 
 _HOW = "name it as module:attribute, such as shop.jobs:drum, with --app or DRUMLINE_APP"
 
@@ -61,6 +62,24 @@ async def reach(app: str | None, store: str | None) -> AsyncIterator[Client]:
 
     async with open_app(app, store) as drum:
         yield Client(drum.store, clock=SystemClock(), decode_result=lambda job: job.result, via="cli")
+
+
+@asynccontextmanager
+async def reach_schedules(app: str | None, store: str | None) -> AsyncIterator[tuple[Client, Schedules]]:
+    """A client, and the schedules as they are now: all that the store holds, and of the app those that it does not."""
+    from drumline.client import Client
+    from drumline.clock import SystemClock
+    from drumline.engine.board import Board
+
+    async with open_app(app, store) as drum:
+        clock = SystemClock()
+        client = Client(drum.store, clock=clock, decode_result=lambda job: job.result, via="cli")
+        board = Board(clock)
+        schedules = await drum.schedules.through(client, board).refresh()
+        # A command is no replica: what the app declares here is orphaned all the same if no replica declares it.
+        declared = {name: view.definition for name, view in drum.schedules.items()}
+        board.declared = {name: value for name, value in declared.items() if name not in board.statuses}
+        yield client, schedules
 
 
 def _app_of_settings() -> str | None:

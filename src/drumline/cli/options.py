@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ __all__ = [
     "AppArgument",
     "At",
     "Delay",
+    "From",
     "Ids",
     "Json",
     "Key",
@@ -25,8 +27,10 @@ __all__ = [
     "Store",
     "Tag",
     "TaskName",
+    "To",
     "choose_filter",
     "read_duration",
+    "read_instants",
     "read_object",
 ]
 
@@ -53,6 +57,9 @@ Reason = Annotated[str, typer.Option("--reason", help="Why, for the audit.")]
 At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When: 2026-05-05T14:00:00Z.")]
 Delay = Annotated[str | None, typer.Option("--delay", metavar="DURATION", help="After how long: 90, 500ms, 1h30m.")]
 
+From = Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Since when: 2026-05-05T14:00:00Z.")]
+To = Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Until when, included.")]
+
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -75,6 +82,17 @@ def choose_filter(
 def read_duration(text: str | None) -> float | str | None:
     """A duration as code would give it: on a command line a number of seconds is a text too."""
     return float(text) if text is not None and _NUMBER.fullmatch(text) else text
+
+
+def read_instants(start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
+    """The instants of `--from` and `--to`; BadOption if one is none, or they are the wrong way round."""
+    from drumline.model.instant import parse_instant
+
+    first = None if start is None else parse_instant(start, "--from")
+    last = None if end is None else parse_instant(end, "--to")
+    if first is not None and last is not None and last < first:
+        raise BadOption("--to", f"not before --from, {start}", end)
+    return first, last
 
 
 def read_object(text: str | None) -> dict[str, Any] | None:

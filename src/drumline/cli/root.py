@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from drumline.cli import config, demo, enqueue, jobs, migrate, queues, tasks, work, workers
+from drumline.cli import config, demo, enqueue, jobs, ledger, migrate, queues, schedules, tasks, work, workers
 from drumline.cli.exits import Exit, exit_of
 from drumline.cli.show import complain
 from drumline.errors import DrumlineError
@@ -85,8 +85,8 @@ def root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version.")
     ] = False,
 ) -> None:
-    """Background jobs for Python. Exit codes: 0 done, 1 the answer is no, 2 bad usage or settings, 3 not found,
-    75 store out of reach."""
+    """Background jobs and schedules for Python. Exit codes: 0 done, 1 the answer is no, 2 bad usage or settings,
+    3 not found, 75 store out of reach."""
     del version
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -95,6 +95,8 @@ def root(
 work.add_to(app)
 enqueue.add_to(app)
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(schedules.app, name="schedules")
+app.add_typer(ledger.app, name="ledger")
 app.add_typer(queues.app, name="queues")
 workers.add_to(app)
 tasks.add_to(app)

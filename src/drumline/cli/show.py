@@ -20,7 +20,7 @@ __all__ = ["clean", "clean_lines", "complain", "say", "show_fields", "show_json"
 # Control characters, line and paragraph ends of Unicode, what turns the direction of writing, halves of characters.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 _STEERING_BUT_LINES = re.compile(f"(?!\n){_STEERING.pattern}")
-_WHOLE = ("id", "state", "attempt")
+_WHOLE = ("id", "job", "state", "attempt")
 _STYLES = {
     "ready": "cyan",
     "delayed": "blue",
@@ -30,6 +30,9 @@ _STYLES = {
     "dead": "red",
     "failed": "red",
     "cancelled": "magenta",
+    "missed": "red",
+    "paused": "yellow",
+    "orphaned": "red",
 }
 
 
