@@ -3,7 +3,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from drumline.engine.ticker import GRACE
+from drumline.engine.ticker import BATCH, GRACE
 from drumline.errors import StoreUnreachable
 from drumline.events import TickFired, TickSkipped
 from drumline.model.replica import Role
@@ -398,6 +398,25 @@ def test_a_paused_overdue_schedule_costs_no_statement(fleet):
     assert replica.turn() is None
     fleet.play(100)
     assert replica.asked() == []
+
+
+def test_ten_thousand_schedules_that_are_due_together_are_fired_in_batches(fleet):
+    replica = fleet.join(*(every(60, f"s{number}") for number in range(10_000)))
+    replica.asked()
+    fleet.move(60)
+    replica.turn()
+    assert replica.asked() == ["fire"] * (10_000 // BATCH)
+    assert len(fleet.rows(Decision.FIRED)) == 10_000
+    assert len({job.schedule for job in fleet.jobs()}) == 10_000
+
+
+def test_ten_thousand_schedules_are_each_fired_once_by_three_replicas(fleet):
+    names = [f"s{number}" for number in range(10_000)]
+    replicas = [fleet.join(*(every(60, name) for name in names)) for _ in range(3)]
+    fleet.move(60)
+    for replica in replicas:
+        replica.turn()
+    assert len(fleet.rows(Decision.FIRED)) == len(fleet.jobs()) == 10_000
 
 
 # Misfire, as far as the ticker has a part in it.

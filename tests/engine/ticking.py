@@ -15,7 +15,7 @@ from drumline.model.schedule import Decision, Rule, Schedule, ScheduleStatus, Ti
 from drumline.stores.base import Store
 from drumline.stores.memory import MemoryStore
 from tests.support.build import BY, TASK, new_schedule
-from tests.support.rig import follow_pages
+from tests.support.rig import PLENTY, follow_pages
 from tests.support.wire import Wire
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ class TickingFleet:
 
     def rows(self, *decisions: Decision, name: str | None = None) -> list[Tick]:
         """The ledger's rows, by instant; of these decisions, if any are named."""
-        rows = follow_pages(lambda after: self.memory.ticks(name, after=after, limit=1000))
+        rows = follow_pages(lambda after: self.memory.ticks(name, after=after, limit=PLENTY))
         chosen = [row for row in rows if not decisions or row.decision in decisions]
         return sorted(chosen, key=lambda row: (row.instant, row.schedule, row.replica, row.mark))
 
@@ -203,4 +203,4 @@ class TickingFleet:
         return [(row.recorded_at - row.instant).total_seconds() for row in self.rows(Decision.FIRED, name=name)]
 
     def jobs(self, **where: Any) -> list[Job]:
-        return follow_pages(lambda after: self.memory.jobs(JobFilter(**where), after=after, limit=1000))
+        return follow_pages(lambda after: self.memory.jobs(JobFilter(**where), after=after, limit=PLENTY))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -39,7 +40,8 @@ def withdraw(state: State, now: datetime, names: Sequence[str], by: By) -> list[
 def schedules(state: State, now: datetime, names: Sequence[str]) -> list[ScheduleStatus]:
     declared = {name for member in state.members.values() if member.is_alive(now) for name in member.info.schedules}
     wanted = [name for name in sorted(names or state.plans) if name in state.plans]
-    return [_status(state, state.plans[name], declared=name in declared) for name in wanted]
+    running = Counter(record.schedule for record in state.running.values())
+    return [_status(state.plans[name], running[name], declared=name in declared) for name in wanted]
 
 
 def fire(state: State, now: datetime, firings: Sequence[Firing], by: str) -> list[Fired]:
@@ -133,7 +135,7 @@ def tell_change(state: State, plan: Plan | None = None) -> None:
         plan.version = state.version
 
 
-def _status(state: State, plan: Plan, *, declared: bool) -> ScheduleStatus:
+def _status(plan: Plan, running: int, *, declared: bool) -> ScheduleStatus:
     return ScheduleStatus(
         schedule=plan.schedule,
         version=plan.version,
@@ -148,7 +150,7 @@ def _status(state: State, plan: Plan, *, declared: bool) -> ScheduleStatus:
         paused_why=plan.paused_by.why if plan.paused_by else None,
         orphaned=plan.schedule.in_code and not declared,
         orphaned_at=plan.orphaned_at,
-        running=sum(record.schedule == plan.schedule.name for record in state.running.values()),
+        running=running,
         total_runs=plan.total_runs,
         total_failures=plan.total_failures,
     )
@@ -220,8 +222,11 @@ def _fire_job(state: State, now: datetime, firing: Firing, plan: Plan) -> Fired:
     assert job is not None
     if job.id in state.jobs:
         return Fired(FiredAnswer.FIRED, job.id)
-    earlier = [record for record in _unfinished(state, firing.schedule) if _meets(firing, record)]
-    overlap = plan.schedule.overlap if earlier else Overlap.ALLOW
+    overlap = plan.schedule.overlap
+    # Looked for only where it matters: ten thousand schedules may be due together.
+    unfinished = [] if overlap is Overlap.ALLOW else _unfinished(state, firing.schedule)
+    earlier = [record for record in unfinished if _meets(firing, record)]
+    overlap = overlap if earlier else Overlap.ALLOW
     waits_for: str | None = None
     if overlap is not Overlap.ALLOW and firing.decision is Decision.BACKFILL:
         waits_for = _last_of(earlier)
