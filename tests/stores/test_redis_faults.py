@@ -195,3 +195,12 @@ def test_namespaces_do_not_see_each_other(server, store):
     store.enqueue([new_job()]).run()
     assert (len(ids_of(store)), ids_of(other)) == (1, [])
     other.close().run()
+
+
+def test_a_node_of_a_cluster_is_not_taken_for_a_server():
+    with (
+        new_server(*IN_MEMORY, "--cluster-enabled", "yes") as server,
+        opened(server.url, patience=0.2) as store,
+        pytest.raises(StoreUnusable, match=r"redis\+cluster://"),
+    ):
+        store.migrate().run()

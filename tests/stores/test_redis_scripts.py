@@ -12,7 +12,7 @@ from redis import Redis
 
 from drumline.clock import fresh_id
 from drumline.model.claim import ANY_QUEUE, Share
-from drumline.model.job import JobState
+from drumline.model.job import WAITING, JobState
 from drumline.model.query import Command, CommandKind, JobFilter, Keep
 from drumline.stores.redis import RedisStore
 from tests.support.build import BY, done, line, new_job, note, unique
@@ -150,3 +150,14 @@ def test_what_comes_with_a_job_goes_with_it(server, store, namespace):
     with Redis(port=server.port) as client:
         left = {key.removeprefix(base) for key in client.scan_iter(base + b"*")}
     assert left == {b"schema", b"time", b"totals", b"running_of", b"token:token"}
+
+
+def test_the_few_jobs_that_wait_are_found_behind_many_that_have_ended(server, store):
+    waiting = [new_job(priority=-1), new_job("other", delay=60)]
+    store.enqueue(waiting).run()
+    for _ in range(3):
+        store.enqueue([new_job() for _ in range(4_000)]).run()
+        claims = store.claim("r1:1", [Share(ANY_QUEUE, 4_000)], 4_000, ["job"], fresh_id()).run().claims
+        store.finish([done(claim) for claim in claims]).run()
+    page = store.jobs(JobFilter(states=WAITING)).run()
+    assert ({job.id for job in page.items}, page.next) == ({job.id for job in waiting}, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 from redis import exceptions
@@ -55,21 +54,26 @@ class Server:
 
     def open(self) -> Wire:
         """A connection to the server that has our keys."""
-        failure: Exception | None = None
-        for node in self._candidates():
+        failure: Exception = exceptions.ConnectionError("no address was given")
+        # Nodes that were heard of are likelier to be there than those of the URL, which may be old.
+        for node in dict.fromkeys([*self._heard_of, *(self.address.nodes or (None,))]):
             try:
-                return self._open_at(node)
+                return self._open_by(node)
             except AWAY as error:
                 if isinstance(error, _REFUSED):
                     raise
                 failure = error
-        raise failure or exceptions.ConnectionError("no server was found")
+        raise failure
 
     def prepare(self, wire: Wire) -> None:
         """Give the server the scripts, and see that it is one that this code can use."""
         loads = [("SCRIPT", "LOAD", script.text) for script in SCRIPTS.values()]
         *_, info = ask(wire, [*loads, ("INFO", "server")])
-        _check_version(info, self.shown)
+        facts = _read_facts(info)
+        _check_version(facts.get("redis_version", "0"), self.shown)
+        # Valkey has its own name for it.
+        if "cluster" in (facts.get("redis_mode"), facts.get("server_mode")) and self.address.kind != "cluster":
+            raise StoreUnusable(f"{self.shown}: this is a node of a cluster: name it by redis+cluster://…")
         if not self._has_told_durability:
             self._has_told_durability = True
             self._tell_durability(wire)
@@ -108,25 +112,19 @@ class Server:
         for weakness in find_weaknesses(facts):
             logger.warning("%s: %s", self.shown, weakness)
 
-    def _candidates(self) -> Iterator[Node | None]:
-        """Where the server may be, the likeliest first."""
+    def _open_by(self, node: Node | None) -> Wire:
+        """A connection to the server, which is at this node, or known to it."""
+        if node is None or not self.address.kind:
+            return self._connect(node)
         if self.address.kind == "sentinel":
-            yield from (self._ask_sentinel(node) for node in self.address.nodes)
-        elif not self.address.nodes:
-            yield None
-        else:
-            yield from dict.fromkeys([*self._heard_of, *self.address.nodes])
-
-    def _open_at(self, node: Node | None) -> Wire:
+            return self._connect(self._ask_sentinel(node))
         wire = self._connect(node)
-        if self.address.kind != "cluster":
-            return wire
         try:
             (slots,) = ask(wire, [("CLUSTER", "SLOTS")])
+            owner = self._find_owner(slots, node)
         except BaseException:
             wire.disconnect()
             raise
-        owner = self._find_owner(slots, node)
         if owner == node:
             return wire
         wire.disconnect()
@@ -149,14 +147,14 @@ class Server:
             raise StoreUnusable(f"{self.shown}: the sentinels know no service {self.address.service!r}: mend the URL")
         return found[0].decode(), int(found[1])
 
-    def _find_owner(self, slots: Any, asked: Node | None) -> Node:
+    def _find_owner(self, slots: Any, asked: Node) -> Node:
         """Which node of the cluster has our slot; all of them are remembered."""
         wanted = key_slot(self.base)
         nodes: list[Node] = []
         owner: Node | None = None
         for first, last, *holders in slots:
             # A node that does not know its own name is the one that was asked.
-            found = [(holder[0].decode() or (asked or ("", 0))[0], int(holder[1])) for holder in holders]
+            found = [(holder[0].decode() or asked[0], int(holder[1])) for holder in holders]
             nodes += found
             if first <= wanted <= last:
                 owner = found[0]
@@ -199,9 +197,13 @@ def translate(error: Exception, shown: str) -> StoreError:
     return StoreError(f"{shown}: {text}")
 
 
-def _check_version(info: bytes, shown: str) -> None:
+def _read_facts(info: bytes) -> dict[str, str]:
+    """The answer to INFO, line by line."""
     lines = (line.partition(":") for line in info.decode().splitlines())
-    version = {name: value for name, _, value in lines}.get("redis_version", "0")
+    return {name: value for name, _, value in lines}
+
+
+def _check_version(version: str, shown: str) -> None:
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     if numbers < _OLDEST_VERSION:
         raise StoreUnusable(f"{shown}: Redis {version} is too old: Drumline needs 6.2 or newer, or Valkey")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from drumline.errors import BadOption
-from drumline.model.job import Job, JobState
+from drumline.model.job import UNFINISHED, Job, JobState
 from drumline.model.query import JobFilter, Page
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import opaque, pack, pack_id, unpack_id
@@ -62,6 +62,8 @@ def _choose(where: JobFilter) -> str:
         return f"of:{where.schedule}"
     if where.states and where.states <= _RUNNING:
         return "running"
+    if where.states and where.states <= UNFINISHED:
+        return "unfinished"
     if where.states == {JobState.DEAD}:
         return "dead"
     if where.states == {JobState.CANCELLED}:

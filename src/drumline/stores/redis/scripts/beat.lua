@@ -1,7 +1,7 @@
 -- beat: register the replica, and prolong each claim it still holds by its own lease.
 -- KEYS[1] base   ARGV[1] msgpack [replica, is gone, fires, beats every, info, [[id, fence], ...]]
--- touches  base:time base:replicas (hash: id to msgpack started, seen, beats every, fires, info)  base:fleet (hash: epoch,
---   version)  base:state base:running base:held:<replica> base:body
+-- touches  base:time base:replicas (hash: id to msgpack started, seen, beats every, fires, info)  base:fleet (hash:
+--   epoch, version)  base:state base:running base:held:<replica> base:body
 -- answers  [now, lost, cancelling (places in what is held), unknown claims, epoch, earliest lease end, version]
 -- uses  clock records claims
 local replica, is_gone, fires, every, info, held = unpack(cmsgpack.unpack(ARGV[1]))
@@ -49,5 +49,6 @@ end
 local fleet = redis.call('HMGET', base .. ':fleet', 'epoch', 'version')
 local first = redis.call('ZRANGE', base .. ':running', 0, 0, 'WITHSCORES')
 return {
-  now, lost, cancelling, show_claims(unknown), tonumber(fleet[1]) or 0, first[2] and tonumber(first[2]) or false, tonumber(fleet[2]) or 0,
+  now, lost, cancelling, show_claims(unknown), tonumber(fleet[1]) or 0, first[2] and tonumber(first[2]) or false,
+  tonumber(fleet[2]) or 0,
 }

@@ -50,7 +50,9 @@ for _, queue in ipairs(redis.call('HKEYS', base .. ':paused')) do paused[queue] 
 local open = {}
 for _, lane in ipairs(redis.call('SMEMBERS', base .. ':lanes')) do
   local queue, task = string.match(lane, '^(%S+) (%S+)$')
-  if known[task] and not paused[queue] then open[#open + 1] = { queue = queue, lane = lane, key = base .. ':lane:' .. lane } end
+  if known[task] and not paused[queue] then
+    open[#open + 1] = { queue = queue, lane = lane, key = base .. ':lane:' .. lane }
+  end
 end
 
 local ids, dues = {}, {}

@@ -1,9 +1,9 @@
 -- declare: hold these schedules; answer per schedule 1 if it is new or changed, else 0.
 -- KEYS[1] base   ARGV[1] msgpack [[name, spec, rule, overlap, is in code, is paused], ...]   ARGV[2] who, as JSON
 --   ARGV[3] who, by name
--- touches  base:time base:schedules (hash: name to msgpack spec, rule, overlap, is in code, was paused at first, declared,
---   last tick, last fired, last mark, leader, paused at, paused by, orphaned at, version, begun)  base:ticks base:ledger
---   base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts
+-- touches  base:time base:schedules (hash: name to msgpack spec, rule, overlap, is in code, was paused at first,
+--   declared, last tick, last fired, last mark, leader, paused at, paused by, orphaned at, version, begun)  base:ticks
+--   base:ledger base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts
 -- uses  clock records places ledger
 local function start_from_now(name, plan, reason)
   plan[7], plan[13], plan[15] = now, false, now

@@ -1,7 +1,9 @@
--- finish: apply the outcomes of claims that are still held; answer per outcome 1 if it is applied, now or before, else 0.
--- KEYS[1] base   ARGV[1] msgpack [[id, fence, kind, lane, rank, created, mode, start, keep, attempt's line, result, result
---   is a repr, error, has failed, bucket of the wait (w3), bucket of the run (r0), run time, key's place, schedule], ...]
---   kind: o done, f dead, c cancelled, r retry, l release; keep: how long, of an unfinished kind if it ends as cancelled
+-- finish: apply the outcomes of claims that are still held; answer per outcome 1 if it stands applied, else 0.
+-- KEYS[1] base   ARGV[1] msgpack [[id, fence, kind, lane, rank, created, mode, start, keep, attempt's line, result,
+--   result is a repr, error, has failed, bucket of the wait (w3), bucket of the run (r0), run time, key's place,
+--   schedule], ...]
+--   kind: o done, f dead, c cancelled, r retry, l release
+--   keep: for how long once it has ended, be it as cancelled instead of again
 -- touches  base:time base:state base:running base:held:<replica> base:expires base:dead base:cancelled base:delayed
 --   base:lane:<lane> base:lanes base:counts base:totals (hash: 'queue task what' to number, or the last error)
 --   base:series:<minute> (hash: 'queue task what' to number)  base:minutes (zset of those)  base:keys base:until

@@ -1,7 +1,7 @@
 -- pause: pause or resume queues or schedules; answer per name what came of it.
 -- KEYS[1] base   ARGV[1] msgpack [token, kind, pause, by as JSON, who, audit row, [name, ...]]
--- touches  base:time base:audit base:audited base:paused (hash: queue to by whom)  base:schedules base:ticks base:ledger
---   base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts
+-- touches  base:time base:audit base:audited base:paused (hash: queue to by whom)  base:schedules base:ticks
+--   base:ledger base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts
 -- uses  clock records places ledger auditing
 local token, kind, is_pause, by, who, row, names = unpack(cmsgpack.unpack(ARGV[1]))
 local answers = find_answers(token)

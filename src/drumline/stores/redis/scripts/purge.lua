@@ -1,5 +1,6 @@
 -- purge: forget one slice of what has outlived its retention; answer how many.
--- KEYS[1] base   ARGV[1] msgpack [how many at most, ticks kept for, newest ticks kept, audit, series, replicas kept for]
+-- KEYS[1] base   ARGV[1] msgpack [how many at most, ticks kept for, newest ticks kept, audit, series, replicas kept
+--   for]
 -- touches  base:time base:expires base:body base:state base:notes base:created base:dead base:cancelled base:log:<id>
 --   base:logged:<id> base:named:<key> base:of:<schedule> base:tag:<tag> base:counts base:ledgers base:ledger
 --   base:ledger:<schedule> base:instants:<schedule> base:ticks base:tick_of base:purged base:audit base:audited
@@ -43,8 +44,8 @@ local function purge_ledger(schedule)
   -- So many of the oldest instants may go; which of them are old enough is told by when they were recorded.
   local spare = redis.call('ZCARD', base .. ':instants:' .. schedule) - newest
   if spare <= 0 then return end
-  local recorded = redis.call('ZRANGEBYSCORE', base .. ':ledger:' .. schedule, '-inf', now - ticks, 'LIMIT', 0, room + newest)
-  for _, tick in ipairs(recorded) do
+  local key, most = base .. ':ledger:' .. schedule, room + newest
+  for _, tick in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', now - ticks, 'LIMIT', 0, most)) do
     if room <= 0 or spare <= 0 then return end
     if redis.call('ZRANK', base .. ':instants:' .. schedule, tick) < spare then
       purge_tick(schedule, tick)

@@ -9,7 +9,9 @@ local function keep_line(id, fence, line)
   local name = string.format('%.0f %.0f', fence, line[1])
   local kept = redis.call('SCARD', base .. ':logged:' .. id)
   if kept < KEPT_LINES then
-    if redis.call('SADD', base .. ':logged:' .. id, name) == 1 then redis.call('RPUSH', base .. ':log:' .. id, line[2]) end
+    if redis.call('SADD', base .. ':logged:' .. id, name) == 1 then
+      redis.call('RPUSH', base .. ':log:' .. id, line[2])
+    end
   elseif kept == KEPT_LINES and redis.call('SISMEMBER', base .. ':logged:' .. id, name) == 0 then
     redis.call('SADD', base .. ':logged:' .. id, 'cut')
     redis.call('RPUSH', base .. ':log:' .. id, string.format('!%.0f %s', line[4], line[3]))

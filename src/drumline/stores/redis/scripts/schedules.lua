@@ -1,8 +1,8 @@
 -- schedules: the schedules of these names, or all; and the replicas, whose word decides which are orphaned.
 -- KEYS[1] base   ARGV the names; all if none
 -- touches  base:time base:schedules base:runs base:running_of base:replicas
--- answers  [now, [[name, spec, was paused at first, declared, last tick, last fired, last mark, leader, paused at, paused
---   by, orphaned at, version, begun, running, runs, failures], ...], [[seen, beats every, info], ...]]
+-- answers  [now, [[name, spec, was paused at first, declared, last tick, last fired, last mark, leader, paused at,
+--   paused by, orphaned at, version, begun, running, runs, failures], ...], [[seen, beats every, info], ...]]
 -- uses  clock
 local names = #ARGV > 0 and ARGV or redis.call('HKEYS', base .. ':schedules')
 local rows, members = {}, {}

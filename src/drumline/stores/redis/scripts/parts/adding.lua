@@ -1,7 +1,7 @@
 -- adding: make one job.
 -- touches  base:body base:state base:created (zset of all jobs)  base:followers (hash: id to the ids that wait for it)
---   base:keys base:until base:named:<key> base:open:<schedule> base:of:<schedule> base:tag:<tag> (zsets of jobs, by when
---   they were created; `open` of unfinished ones)
+--   base:keys base:until base:named:<key> base:open:<schedule> base:of:<schedule> base:tag:<tag> (zsets of jobs, by
+--   creation; `open` of unfinished ones)
 
 local stamp = struct.pack('>I6', now)
 

@@ -1,7 +1,8 @@
 -- claims: live claims as their claimers get them.
 -- touches  base:state base:body base:running
 
--- Of each running job among the ids: id, fence, attempt, releases, due, replica, claimed, is cancelling, lease end, body.
+-- Of each running job among the ids: id, fence, attempt, releases, due, replica, claimed, is cancelling, lease end,
+--   body.
 local function show_claims(ids)
   local rows = {}
   local states, bodies = read_many('HMGET', base .. ':state', ids), read_many('HMGET', base .. ':body', ids)

@@ -1,6 +1,6 @@
 -- ending: what follows from the end of a job, and how a waiting one ends.
--- touches  base:keys base:until base:tick_of (hash: id to tick)  base:ticks (hash: tick to ledger row)
---   base:followers base:open:<schedule> base:expires (zset of ended jobs)  base:dead base:cancelled (zsets by creation)  base:state
+-- touches  base:keys base:until base:tick_of (hash: id to tick)  base:ticks (hash: tick to ledger row) base:followers
+--   base:open:<schedule> base:expires (zset of ended jobs)  base:dead base:cancelled (zsets by creation)  base:state
 
 local SHORTEST_KEEP = 60000
 

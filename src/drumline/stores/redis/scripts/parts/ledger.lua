@@ -1,7 +1,8 @@
 -- ledger: the row of a tick, and the change of a schedule.
 -- touches  base:ticks (hash: tick to row)  base:ledger base:ledger:<schedule> (zsets by when recorded)
 --   base:instants:<schedule> (zset by instant)  base:ledgers (set of schedules with rows)  base:tick_of  base:fleet
--- A tick is 'schedule\nreplica\nmark'. A row is msgpack: schedule, mark, replica, instant, decision, reason, by, recorded,
+-- A tick is 'schedule\nreplica\nmark'. A row is msgpack: schedule, mark, replica, instant, decision, reason, by,
+--   recorded,
 -- job, until, count, outcome, run time, rule.
 
 local function tick_name(schedule, replica, mark)

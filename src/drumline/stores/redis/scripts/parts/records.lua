@@ -37,8 +37,8 @@ local function read_body(body)
   local head = cmsgpack.unpack(string.sub(body, 23, 22 + size))
   return {
     created = created, rank = rank, lease = lease, queue = head[1], task = head[2], lane = head[1] .. ' ' .. head[2],
-    key = head[3], window = head[4], span = head[5], schedule = head[6], keep = { o = head[7], f = head[8], c = head[9] },
-    tags = head[10],
+    key = head[3], window = head[4], span = head[5], schedule = head[6],
+    keep = { o = head[7], f = head[8], c = head[9] }, tags = head[10],
   }
 end
 

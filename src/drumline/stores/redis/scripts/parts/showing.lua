@@ -1,7 +1,8 @@
 -- showing: jobs as readers get them, and the part of a filter that bodies and states answer.
 -- touches  base:body base:state base:notes base:running base:delayed base:lane:<lane>
 
--- Of each of the jobs that exists and fits: id, body, state's nine fields, closed attempts, lease end, progress, user error.
+-- Of each of the jobs that exists and fits: id, body, state's nine fields, closed attempts, lease end, progress, user
+--   error.
 -- `where` is [how it may read, task, queue, key, schedule, tag], each false if it is not asked for.
 local function show_jobs(ids, where)
   local states, tasks, queue, key, schedule, tag = unpack(where)
