@@ -28,6 +28,17 @@ class Server:
 
 SERVERS = (
     Server(
+        "Postgres 18",
+        {"DRUMLINE_TEST_STORES": "postgres", "DRUMLINE_TEST_POSTGRES_VERSION": "18"},
+        tests=(*SUITE, "tests/stores/test_postgres_plans.py"),
+    ),
+    Server(
+        "Postgres 16 through pgbouncer in transaction mode",
+        {"DRUMLINE_TEST_STORES": "postgres", "DRUMLINE_TEST_POSTGRES_POOLED": "1"},
+        program="pgbouncer",
+        remedy="apt-get install pgbouncer",
+    ),
+    Server(
         "Redis of this system",
         {"DRUMLINE_TEST_STORES": "redis", "DRUMLINE_TEST_REDIS_PROGRAM": "redis-server"},
         program="redis-server",
@@ -46,7 +57,9 @@ def main(options: Sequence[str]) -> int:
 
 
 def _run(server: Server, options: Sequence[str]) -> int:
-    if server.program is not None and shutil.which(server.program) is None:
+    # Debian keeps some servers where only root's path leads.
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
+    if server.program is not None and shutil.which(server.program, path=path) is None:
         print(f"matrix: {server.name}: not there ({server.remedy})", flush=True)
         return 1 if os.environ.get(REQUIRE) == "all" else 0
     print(f"matrix: {server.name}", flush=True)

@@ -381,6 +381,7 @@ class Drumline:
             self._store = self._stand_in or open_store(
                 given.url,
                 namespace=given.namespace,
+                listen_url=given.listen_url,
                 clock=self._clock,
                 synchronous=given.synchronous,
                 allow_network_fs=given.allow_network_fs,

@@ -267,7 +267,7 @@ def test_every_setting_is_shown_with_its_origin_and_without_secrets(load):
     ]
     assert ("jobs.timeout", "none", "default") in rows
     assert ("store.auto_migrate", "true", "default") in rows
-    assert len(rows) == 25
+    assert len(rows) == 26
 
 
 def test_settings_do_not_show_the_store_s_address_and_cannot_be_changed(load):

@@ -42,11 +42,11 @@ class Fleet:
             "PYTHONPATH": str(ROOT),
         }
 
-    def start(self, *options: str, role: str = "worker", **settings: str) -> subprocess.Popen[bytes]:
-        """Start one more worker, or `run` for one that fires too; settings by variable, `DRUMLINE_` left out."""
+    def start(self, *options: str, command: str = "worker", **settings: str) -> subprocess.Popen[bytes]:
+        """Start one more worker, or by `run` a scheduler too; settings by variable, `DRUMLINE_` left out."""
         environment = self._environment | {f"DRUMLINE_{name}": value for name, value in settings.items()}
         worker = subprocess.Popen(
-            [*COMMAND, role, self.app, *options], env=environment, stdout=self._log, stderr=self._log
+            [*COMMAND, command, self.app, *options], env=environment, stdout=self._log, stderr=self._log
         )
         self.workers.append(worker)
         return worker

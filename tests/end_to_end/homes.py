@@ -97,4 +97,11 @@ class RedisHome(_Settings):
         """The server sees to that."""
 
 
+class ServerHome(PostgresHome):
+    """The same, on a server of the test's own."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.namespace = url, "drumline"
+
+
 HOMES: dict[str, Callable[[Path], Home]] = {"sqlite": SqliteHome, "postgres": PostgresHome, "redis": RedisHome}

@@ -6,21 +6,21 @@ from datetime import datetime, timedelta
 import pytest
 
 from drumline.model.schedule import Decision, Tick
-from tests.end_to_end.fleet import STORES, Fleet, fleet, until
+from tests.end_to_end.fleet import Fleet, fleet, until
 
 SECOND = timedelta(seconds=1)
 EACH_SECOND = ("quick", "middle", "slow")
 
 
-@pytest.fixture(params=STORES)
-def beats(request, tmp_path):
-    with fleet(tmp_path, app="tests.end_to_end.beats:drum", store=request.param) as running:
+@pytest.fixture
+def beats(tmp_path, home):
+    with fleet(tmp_path, home, "tests.end_to_end.beats:drum") as running:
         yield running
 
 
-@pytest.fixture(params=STORES)
-def openings(request, tmp_path):
-    with fleet(tmp_path, app="tests.end_to_end.openings:drum", store=request.param) as running:
+@pytest.fixture
+def openings(tmp_path, home):
+    with fleet(tmp_path, home, "tests.end_to_end.openings:drum") as running:
         yield running
 
 
@@ -39,7 +39,7 @@ def newest(band: Fleet, name: str = "quick") -> datetime | None:
 
 def start_three(band: Fleet) -> None:
     for _ in range(3):
-        band.start(role="run")
+        band.start(command="run")
     until(lambda: sum(replica.state == "running" for replica in band.replicas()) == 3, "three replicas run")
 
 
@@ -67,11 +67,13 @@ def play_with_one_killed_and_one_started(band: Fleet, seconds: int, *, kill_at: 
     victim.kill()
     victim.wait()
     wait_for(band, begin + start_at * SECOND)
-    band.start(role="run")
+    band.start(command="run")
     wait_for(band, begin + seconds * SECOND)
     for name in EACH_SECOND:
         check_ticks(band, name, [begin + number * SECOND for number in range(1, seconds + 1)], victim.pid)
-    band.check_integrity()
+    band.home.check()
+    verified = band.command("ledger", "verify", *EACH_SECOND)
+    assert (verified.returncode, verified.stdout.count(b"missing 0, duplicate 0")) == (0, 1), verified
 
 
 def check_ticks(band: Fleet, name: str, instants: list[datetime], victim: int) -> None:

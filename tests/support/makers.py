@@ -105,9 +105,11 @@ def _follow_postgres(address: str, now: datetime) -> None:
 def _connect_postgres(address: str) -> Any:
     import psycopg
 
+    from tests.support.postgres import direct
+
     url, _, namespace = address.partition(" ")
     # A table of the caller's own lands beside the store's, for many tests share one database.
-    return psycopg.connect(url, options=f"-c search_path={namespace}")
+    return psycopg.connect(direct(url), options=f"-c search_path={namespace}")
 
 
 def _age_postgres(address: str) -> Callable[[], object]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psutil
 import psycopg
 
 from drumline.clock import fresh_id, pause
@@ -24,6 +25,8 @@ from drumline.clock import fresh_id, pause
 URL = "DRUMLINE_TEST_POSTGRES_URL"
 # Which server of the wheel to start: 16 or 18.
 VERSION = "DRUMLINE_TEST_POSTGRES_VERSION"
+# Set to anything: the shared server is reached through a pooler.
+POOLED = "DRUMLINE_TEST_POSTGRES_POOLED"
 _FOLDERS = {"16": "pginstall", "18": "pginstall18"}
 _NOBODY = 65_534
 _DEADLINE = 30.0
@@ -49,13 +52,13 @@ class Server:
         self._bin = _install(version) / "bin"
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
         subprocess.run(
             [str(self._bin / "initdb"), "-D", str(self.data), *_INITDB],
             check=True,
             capture_output=True,
             cwd=self._folder,
-            **_user(),
+            **as_nobody(),
         )
 
     @property
@@ -77,14 +80,17 @@ class Server:
                 stdout=log,
                 stderr=log,
                 cwd=self._folder,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - it takes no lock
-                **_user(),
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - it takes no lock
+                **as_nobody(),
             )
         self._wait()
 
     def kill(self) -> None:
-        """End at once, as if it had crashed."""
-        self._signal(signal.SIGQUIT)
+        """End at once, by no signal that it could hear; those whom it started notice, and end too."""
+        assert self._process is not None
+        children = psutil.Process(self._process.pid).children()
+        self._signal(signal.SIGKILL)
+        psutil.wait_procs(children, _DEADLINE)
 
     def stop(self) -> None:
         """End as soon as possible, in order."""
@@ -133,7 +139,25 @@ def shared_url() -> str:
     context = new_server(os.environ.get(VERSION, "16"))
     server = context.__enter__()
     atexit.register(context.__exit__, None, None, None)
-    return server.url
+    if not os.environ.get(POOLED):
+        return server.url
+    from tests.support.pooler import new_pooler
+
+    pooler = new_pooler(server.url)
+    url = pooler.__enter__()
+    atexit.register(pooler.__exit__, None, None, None)
+    _servers[urlsplit(url).netloc] = urlsplit(server.url).netloc
+    return url
+
+
+# By the address of a pooler, that of the server behind it.
+_servers: dict[str, str] = {}
+
+
+def direct(url: str) -> str:
+    """The same database without a pooler: for callers that set up their sessions."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=_servers.get(parts.netloc, parts.netloc)).geturl()
 
 
 @cache
@@ -203,15 +227,17 @@ def _install(version: str) -> Path:
     return copy / package.name / found.name
 
 
-def _user() -> dict[str, Any]:
+def as_nobody() -> dict[str, Any]:
+    """How to start a program that root may not run."""
     return {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """In a new process: end when the thread that started it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

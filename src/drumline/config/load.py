@@ -225,7 +225,7 @@ def _show(key: str, settings: Settings) -> str:
     value: Any = settings
     for part in key.split("."):
         value = getattr(value, part)
-    return mask_url(value) if key == "store.url" else _text(value)
+    return mask_url(value) if key in ("store.url", "store.listen_url") and value else _text(value)
 
 
 def _text(value: Any) -> str:

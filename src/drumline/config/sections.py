@@ -113,6 +113,7 @@ class StoreSettings(Section):
 
     url: Annotated[str, _URL, Field(repr=False)] = "sqlite:///drumline.db"
     namespace: Annotated[str, _NAMESPACE] = "drumline"
+    listen_url: Annotated[str | None, BeforeValidator(_read_optional), Field(repr=False)] = None
     auto_migrate: bool = True
     synchronous: Literal["full", "normal"] = "full"
     allow_network_fs: bool = False

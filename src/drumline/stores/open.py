@@ -23,6 +23,7 @@ def open_store(
     url: str,
     *,
     namespace: str = "drumline",
+    listen_url: str | None = None,
     clock: Clock | None = None,
     synchronous: Literal["full", "normal"] = "full",
     allow_network_fs: bool = False,
@@ -41,7 +42,7 @@ def open_store(
     if parts.scheme.partition("+")[0] in _REDIS:
         return _open_redis(url, namespace)
     if parts.scheme in ("postgresql", "postgres"):
-        return _open_postgres(url, namespace)
+        return _open_postgres(url, namespace, listen_url)
     raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
 
 
@@ -53,7 +54,7 @@ def _open_redis(url: str, namespace: str) -> Store:
     return RedisStore(url, namespace=namespace)
 
 
-def _open_postgres(url: str, namespace: str) -> Store:
+def _open_postgres(url: str, namespace: str, listen_url: str | None) -> Store:
     try:
         from drumline.stores.postgres import PostgresStore
     except ImportError as error:
@@ -62,7 +63,7 @@ def _open_postgres(url: str, namespace: str) -> Store:
         raise BadSettings(
             f"store URL {mask_url(url)!r}: the driver for Postgres is missing: pip install 'drumline[postgres]'"
         ) from error
-    return PostgresStore(url, namespace=namespace)
+    return PostgresStore(url, namespace=namespace, listen_url=listen_url)
 
 
 def _sqlite_path(url: str) -> str:

@@ -17,7 +17,7 @@ from drumline.model.mask import mask_url
 from drumline.stores.files import MigrationStatements, check_schema, migrate, read_migrations, read_statements
 from drumline.stores.statements import run
 
-__all__ = ["Bound", "Connection", "Place", "is_repeatable", "translated"]
+__all__ = ["Bound", "Connection", "Place", "is_pooled", "is_repeatable", "translate", "translated"]
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -50,7 +50,7 @@ _REFUSED = re.compile(
 class Place:
     """Where the store is, and how to connect to it."""
 
-    def __init__(self, url: str, namespace: str) -> None:
+    def __init__(self, url: str, namespace: str, listen_url: str | None = None) -> None:
         if not _NAMESPACE.fullmatch(namespace):
             raise BadSettings(
                 f"namespace {namespace!r}: expected 1 to 41 letters, digits or any of _ . : -, not a digit first"
@@ -58,19 +58,27 @@ class Place:
         self.namespace = namespace
         self.shown = mask_url(url)
         self.url = url
+        self._listen_url = listen_url or url
         self._schema = '"' + namespace + '"'
         # Each store binds a few dozen texts, and always the same ones.
         self.bind = lru_cache(maxsize=None)(self._bind)
 
     def connect(self) -> Connection:
         """A connection in autocommit mode: one statement is one step."""
-        with translated(self.shown):
+        return self._connect(self.url)
+
+    def connect_listener(self) -> Connection:
+        """A connection on which messages arrive."""
+        return self._connect(self._listen_url)
+
+    def _connect(self, url: str) -> Connection:
+        with translated(mask_url(url)):
             return psycopg.connect(
-                self.url,
+                url,
                 autocommit=True,
                 # Plans that were made while a table was small would stay, and a pooler would not keep them.
                 prepare_threshold=None,
-                **_defaults(self.url),
+                **_defaults(url),
             )
 
     def check(self, connection: Connection) -> None:
@@ -161,6 +169,12 @@ def _defaults(url: str) -> dict[str, Any]:
         "tcp_user_timeout": 15_000,
     }
     return {name: value for name, value in wanted.items() if f"{name}=" not in given}
+
+
+def is_pooled(connection: Connection) -> bool:
+    """Whether a pooler stands between: then the process that answers is not the one that was introduced."""
+    ((pid,),) = connection.execute("select pg_backend_pid()").fetchall()
+    return bool(pid != connection.info.backend_pid)
 
 
 def is_repeatable(error: BaseException) -> bool:

@@ -40,8 +40,9 @@ class PostgresStore:
 
     kind = "postgres"
 
-    def __init__(self, url: str, *, namespace: str = "drumline") -> None:
-        self.place = Place(url, namespace)
+    def __init__(self, url: str, *, namespace: str = "drumline", listen_url: str | None = None) -> None:
+        """`listen_url` leads to the server itself, where `url` leads to a pooler."""
+        self.place = Place(url, namespace, listen_url)
         self._sessions = Sessions(self.place)
         self._hints = Hints(self.place, self._sessions)
         self._group = Group(self._sessions, self._enqueue_plain)

@@ -8,6 +8,7 @@ goes out together.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import select
 import threading
@@ -22,7 +23,7 @@ from drumline.errors import StoreError
 from drumline.stores.base import Hear, Topic, topic
 from drumline.stores.files import read_statements
 from drumline.stores.hub import Ear, Hub
-from drumline.stores.postgres.connect import Connection, Place
+from drumline.stores.postgres.connect import Connection, Place, is_pooled
 from drumline.stores.postgres.rows import find_uuids
 from drumline.stores.postgres.session import Sessions
 from drumline.stores.postgres.step import Step
@@ -31,6 +32,7 @@ from drumline.stores.statements import Operation, Statement
 
 __all__ = ["Hints"]
 
+logger = logging.getLogger("drumline.postgres")
 _SQL = read_statements(__package__, "wakeups.sql")
 _ENDED = topic.ended("")
 # Between two messages of one process, in seconds.
@@ -223,7 +225,7 @@ class Hints:
         is_first = True
         while not life.over.is_set():
             try:
-                with self._place.connect() as connection:
+                with self._place.connect_listener() as connection:
                     self._attend(connection, life, is_first=is_first)
             except (StoreError, psycopg.Error):
                 # Hints are only hints, as above.
@@ -235,6 +237,9 @@ class Hints:
 
     def _attend(self, connection: Connection, life: _Life, *, is_first: bool) -> None:
         """Hear, until it is over or the connection is lost."""
+        if is_pooled(connection):
+            self._stay_deaf(life)
+            return
         connection.execute(f'listen "{self._channel}"')
         self._hub.hear_again()
         if not is_first:
@@ -253,6 +258,18 @@ class Hints:
                 speaker, *topics = notice.payload.split("\n")
                 if speaker != self._me:
                     self._hub.tell(topics)
+
+    def _stay_deaf(self, life: _Life) -> None:
+        """Through a pooler no message arrives: say so, and let all take to looking."""
+        logger.warning(
+            "%s: a pooler stands before the server, and no hint arrives through it: workers look every second;"
+            " set store.listen_url to the server's own address to have them told at once",
+            self._place.shown,
+        )
+        self._hub.go_deaf()
+        if not life.begun.done():
+            life.begun.set_result(None)
+        life.over.wait()
 
     def _keep_watch(self) -> None:
         with self._lock:
