@@ -17,6 +17,7 @@ def span(first: float, last: float) -> Span:
         ([span(-5, 3), span(8, 20)], [span(3, 8)]),
         ([span(2, 6), span(3, 4), span(5, 7)], [span(0, 2), span(7, 10)]),
         ([span(-1, 11)], []),
+        ([span(5, 5)], [span(0, 5), span(5, 10)]),
         ([span(10, 12), span(-3, 0)], [span(0, 10)]),
     ],
 )

@@ -85,6 +85,13 @@ def test_nothing_is_asked_for_while_paused():
     assert judge(rows, now=51, held=status(50)).found == ()
 
 
+def test_a_pause_that_ends_at_once_passes_over_what_was_due():
+    rows = [changed(0), *fired(10), paused(20, 20), *fired(30)]
+    findings = judge(rows, now=31, held=status(30))
+    assert tell(findings, Kind.PASSED_OVER) == [(20, 20, 1)]
+    assert findings.is_sound
+
+
 def test_nothing_is_asked_for_in_a_pause_that_lasts():
     assert judge([changed(0), *fired(10)], held=status(10, paused_at=after(12))).found == ()
 
@@ -222,7 +229,7 @@ def test_an_empty_ledger_tells_nothing():
     assert judge([]).found == ()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(1, 300), st.sampled_from(DEEDS)), max_size=12))
 def test_whatever_is_done_to_a_schedule_a_true_ledger_is_sound(deeds):
     play = Play()
@@ -230,7 +237,7 @@ def test_whatever_is_done_to_a_schedule_a_true_ledger_is_sound(deeds):
     assert verify("tick", play.rows, (), play.status, now=after(300)).is_sound
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(1, 300), st.sampled_from(DEEDS)), max_size=8), st.randoms(use_true_random=False))
 def test_whatever_is_done_to_a_schedule_a_lost_row_is_found(deeds, random):
     play = Play()

@@ -100,15 +100,17 @@ def is_instant(row: Tick) -> bool:
 
 
 def subtract(span: Span, holes: Iterable[Span]) -> Iterator[Span]:
-    """What is left of the span without the holes, which are in the order of their beginnings."""
+    """What is left of the span without the holes, which are in the order of their beginnings.
+
+    Also a hole without length cuts it in two: a pause that ends at once passes over what was due.
+    """
     at = span.after
     for hole in holes:
-        part = hole.meet(Span(at, span.until))
-        if part is None:
+        if hole.until <= at or span.until <= hole.after:
             continue
-        if at < part.after:
-            yield Span(at, part.after)
-        at = part.until
+        if at < hole.after:
+            yield Span(at, hole.after)
+        at = hole.until
     if at < span.until:
         yield Span(at, span.until)
 
