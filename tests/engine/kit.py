@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from drumline.clock import ManualClock, fresh_id
+from drumline.engine.board import Board
 from drumline.engine.execution import Execution, Executions
 from drumline.engine.worker import Lifespan, Worker, WorkerOptions
 from drumline.events import Event, Events
@@ -14,6 +15,7 @@ from drumline.model.claim import ANY_QUEUE, Claim, Share
 from drumline.model.job import Job, LogLine
 from drumline.model.query import Answer, By, Command, CommandKind, JobFilter
 from drumline.model.replica import Replica
+from drumline.model.schedule import Schedule
 from drumline.policy.call import choose, make_job
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition, define
@@ -34,6 +36,7 @@ class Kit:
         self.memory = MemoryStore(self.clock)
         self.wire = Wire(self.memory)
         self.registry: dict[str, TaskDefinition] = {}
+        self.schedules: dict[str, Schedule] = {}
         self.executions = Executions()
         self.events = Events()
         self.told: list[Event] = []
@@ -112,7 +115,10 @@ class Kit:
 
     def worker(self, *, lifespan: Lifespan | None = None, **options: Any) -> Worker:
         given = WorkerOptions(**{"name": "me", "poll_interval": timedelta(hours=1), **options})
-        return Worker(self.store, self.registry, given, lifespan=lifespan, clock=self.clock, events=self.events)
+        board = Board(self.clock, self.schedules)
+        return Worker(
+            self.store, self.registry, given, lifespan=lifespan, clock=self.clock, events=self.events, board=board
+        )
 
     @asynccontextmanager
     async def working(self, **options: Any) -> AsyncIterator[Worker]:

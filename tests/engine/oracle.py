@@ -58,7 +58,9 @@ class Spans:
     def __init__(self, origin: int) -> None:
         self._origin = origin
         self._held: dict[str, Held] = {}
-        self._seen: dict[str, tuple[int, tuple[str, ...]]] = {}
+        # By replica: when it beat, and what it declares.
+        self._beats: dict[str, list[int]] = {}
+        self._declared: dict[str, tuple[str, ...]] = {}
         self.found: list[Span] = []
 
     def read(self, log: Iterable[Done], end: int) -> list[Span]:
@@ -86,9 +88,11 @@ class Spans:
 
     def _hear(self, done: Done) -> None:
         info = done.given[0]
-        self._seen.pop(info.id, None)
-        if info.state is not ReplicaState.GONE:
-            self._seen[info.id] = (done.at, info.schedules)
+        if info.state is ReplicaState.GONE:
+            self._beats.pop(info.id, None)
+        else:
+            self._beats.setdefault(info.id, []).append(done.at)
+            self._declared[info.id] = info.schedules
 
     def _look_for_orphans(self, done: Done) -> None:
         for firing, fired in zip(done.given[0], done.answer, strict=True):
@@ -118,7 +122,13 @@ class Spans:
 
     def _orphan(self, name: str, at: int) -> None:
         held = self._held[name]
-        declarers = [who for who, (seen, names) in self._seen.items() if name in names and at - seen <= 3 * BEAT]
+        # When whoever tells of it may have looked: one that came back in between is adopted again.
+        looked = at - TO_RECORD
+        declarers = [
+            who
+            for who, beats in self._beats.items()
+            if name in self._declared[who] and any(0 <= looked - beat <= 3 * BEAT - TO_RECORD for beat in beats)
+        ]
         assert not declarers, f"{name} was called orphaned at {at}, but {declarers} declare it"
         held.is_orphaned = True
         self._close(held, at)

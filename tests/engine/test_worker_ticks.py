@@ -1,0 +1,61 @@
+"""A worker at work fires ticks and runs their jobs, whatever its store does."""
+
+from datetime import timedelta
+
+import pytest
+
+from drumline.events import LoopFailed
+from drumline.model.schedule import Coordination, Decision
+from drumline.policy.firing import private_queue
+from tests.engine.ticking import every
+
+pytestmark = pytest.mark.asyncio
+
+
+async def job() -> None: ...
+
+
+@pytest.fixture
+def tock(kit):
+    kit.task(job)
+    kit.schedules["tock"] = every(10)
+    return every(10)
+
+
+def fired(kit):
+    """The instants that were fired, in their order."""
+    return sorted(row.instant for row in kit.memory.ticks().run().items if row.decision is Decision.FIRED)
+
+
+def ended(kit):
+    return [row.outcome for row in kit.memory.ticks().run().items if row.decision is Decision.FIRED]
+
+
+async def test_a_worker_fires_and_runs_what_is_due(kit, tock):
+    start = kit.clock.now()
+    async with kit.working():
+        await kit.pass_time(lambda: ended(kit) == ["done", "done"])
+    assert fired(kit) == [start + timedelta(seconds=10), start + timedelta(seconds=20)]
+
+
+@pytest.mark.parametrize("operation", ["declare", "schedules", "fire"])
+async def test_errors_of_the_store_end_nothing_and_the_tick_is_fired_afterwards(kit, tock, operation):
+    start = kit.clock.now()
+    kit.wire.fail(operation)
+    async with kit.working():
+        await kit.pass_time(lambda: len(kit.heard(LoopFailed)) >= 3)
+        assert {event.loop for event in kit.heard(LoopFailed)} == {"ticker"}
+        kit.wire.mend(operation)
+        await kit.pass_time(lambda: len(fired(kit)) >= 2)
+    first, second, *_ = fired(kit)
+    assert second - first == timedelta(seconds=10)
+    assert (first - start) % timedelta(seconds=10) == timedelta()
+
+
+async def test_a_replica_runs_its_own_ticks_and_leaves_none_behind(kit):
+    kit.task(job)
+    kit.schedules["tock"] = every(10, coordination=Coordination.PER_REPLICA)
+    async with kit.working() as worker:
+        assert worker.served() == ("*",)
+        await kit.pass_time(lambda: ended(kit) == ["done"])
+        assert worker.served() == (private_queue(worker.id), "*")
