@@ -1,5 +1,8 @@
 """What was missed, what starts run, what belongs to each replica, and clocks that lie."""
 
+from datetime import timedelta
+from itertools import pairwise
+
 import pytest
 
 from drumline.events import TickSkipped
@@ -188,3 +191,20 @@ def test_five_replicas_whose_clocks_are_ten_minutes_apart_fire_nothing_early_or_
     assert min(fleet.lateness()) >= 0
     assert max(fleet.lateness()) <= 1
     assert len(fleet.jobs()) == len(fleet.rows(Decision.FIRED))
+
+
+def test_a_sleeper_that_missed_many_ticks_leaves_no_hole_where_another_fired_the_first_of_them(fleet):
+    sleeper, other = fleet.join(every(1)), fleet.join(every(1))
+    fleet.play(1)
+    assert fleet.status().leader == sleeper.id
+    fleet.kill(sleeper)
+    fleet.play(5)
+    fleet.kill(other)
+    fleet.move(1500)
+    sleeper.clock.advance(1505)
+    fleet.replicas.append(sleeper)
+    sleeper.turn()
+    rows = fleet.rows(Decision.FIRED, Decision.MISSED)
+    assert sum(row.count for row in rows) == 1506
+    ends = [(row.instant, row.until or row.instant) for row in rows]
+    assert all(after[0] - before[1] == timedelta(seconds=1) for before, after in pairwise(ends))

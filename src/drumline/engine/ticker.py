@@ -13,7 +13,7 @@ import heapq
 import logging
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
-from itertools import count, islice
+from itertools import count
 
 import msgspec
 
@@ -314,12 +314,16 @@ class Ticker:
     async def _fire(self, firings: list[tuple[Line, Firing]]) -> bool:
         """Have these recorded; say whether each was decided by somebody."""
         doubtful: set[str] = set()
+        overtaken: set[str] = set()
         is_early = False
-        left = iter(firings)
-        while batch := list(islice(left, BATCH)):
-            answers = await self._store.fire([firing for _, firing in batch], by=self._replica)
+        for part in _batches(firings):
+            batch = [(line, firing) for line, firing in part if line.name not in overtaken]
+            answers = await self._store.fire([firing for _, firing in batch], by=self._replica) if batch else []
             for (line, firing), fired in zip(batch, answers, strict=True):
                 self._take_note(line, firing, fired)
+                if fired.answer is FiredAnswer.DUPLICATE and firing.until is not None:
+                    # Somebody else has decided the first of many: where to go on from has to be read.
+                    overtaken.add(line.name)
                 if fired.answer is FiredAnswer.EARLY:
                     is_early = True
                 elif fired.answer not in (FiredAnswer.FIRED, FiredAnswer.RECORDED, FiredAnswer.OVERLAP):
@@ -365,6 +369,18 @@ class Ticker:
         for name, until in list(self._watched.items()):
             if until <= now and (name not in statuses or not statuses[name].running):
                 del self._watched[name]
+
+
+def _batches(firings: Iterable[tuple[Line, Firing]]) -> Iterator[list[tuple[Line, Firing]]]:
+    """Firings for one call each. One that stands for many instants is the last of its batch: others depend on it."""
+    batch: list[tuple[Line, Firing]] = []
+    for pair in firings:
+        batch.append(pair)
+        if len(batch) == BATCH or pair[1].until is not None:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _cut(instant: datetime) -> datetime:
