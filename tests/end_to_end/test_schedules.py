@@ -52,7 +52,7 @@ def stop_all(band: Fleet) -> None:
 
 
 def wait_for(band: Fleet, instant: datetime, name: str = "quick") -> None:
-    until(lambda: (newest(band, name) or instant - SECOND) >= instant, f"{name} of {instant} is fired", 60)
+    until(lambda: (newest(band, name) or instant - SECOND) >= instant, f"{name} of {instant} is fired", 120)
 
 
 def play_with_one_killed_and_one_started(band: Fleet, seconds: int, *, kill_at: int, start_at: int) -> None:
