@@ -27,6 +27,7 @@ __all__ = [
     "ceil_millis",
     "due_of",
     "expires_of",
+    "instant",
     "instant_or_none",
     "job_params",
     "json_text",

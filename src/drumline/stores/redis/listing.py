@@ -13,7 +13,8 @@ from drumline.model.job import UNFINISHED, Job, JobState
 from drumline.model.query import JobFilter, Page
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import opaque, pack, pack_id, unpack_id
-from drumline.stores.redis.rows import as_job, ceil_millis
+from drumline.stores.redis.rows import as_job
+from drumline.stores.rows import ceil_millis
 
 __all__ = ["MOST_LOOKED_AT", "jobs"]
 

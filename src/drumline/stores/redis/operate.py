@@ -11,7 +11,7 @@ from drumline.model.instant import millis
 from drumline.model.query import Answer, By, Command, Keep, PauseKind
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import opaque, pack, pack_id, start_item
-from drumline.stores.redis.rows import instant
+from drumline.stores.rows import instant
 
 __all__ = ["command", "migrate", "now", "pause", "paused", "purge"]
 

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from drumline.model.instant import millis, to_millis
-from drumline.model.job import KeyWindow, NewJob, Source, Start
+from drumline.model.job import NewJob, Source, Start
 from drumline.model.options import JobOptions, encode_options
+from drumline.stores.rows import window_letter
 
 __all__ = ["job_item", "key_place", "lane_of", "opaque", "pack", "pack_groups", "pack_id", "start_item", "unpack_id"]
 
 pack = msgspec.msgpack.Encoder().encode
 _ID_SIZE = 16
-_WINDOWS = {KeyWindow.UNFINISHED: "u", KeyWindow.PENDING: "p", KeyWindow.TIME: "t"}
 _AT_ONCE = (0, 0)
 
 
@@ -108,7 +108,7 @@ def _head(job: NewJob) -> bytes:
     key = job.key
     named: Sequence[Any] = (False, False, False)
     if key is not None:
-        named = (key.name, _WINDOWS[key.window], False if key.span is None else millis(key.span))
+        named = (key.name, window_letter(key.window), False if key.span is None else millis(key.span))
     return pack((job.options.queue, job.task, *named, job.schedule or False, *_keeps(job.options), job.tags))
 
 
@@ -120,7 +120,7 @@ def _extra(job: NewJob) -> tuple[Any, ...] | bool:
     named: tuple[Any, ...] = (False, False, False, False)
     if key is not None:
         span = False if key.span is None else millis(key.span)
-        named = (key_place(job.task, key.name), _WINDOWS[key.window], span, key.on_conflict.value)
+        named = (key_place(job.task, key.name), window_letter(key.window), span, key.on_conflict.value)
     return (*named, job.schedule or False, job.tags)
 
 

@@ -16,7 +16,7 @@ from drumline.model.schedule import Decision, Rule, Tick
 from drumline.stores.base import KEPT_LINES
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import pack_id, unpack_id
-from drumline.stores.redis.rows import ceil_millis, instant, instant_or_none
+from drumline.stores.rows import ceil_millis, instant, instant_or_none
 
 __all__ = ["audit", "counts", "logs", "series", "ticks", "workers"]
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from drumline.model.claim import Claim
-from drumline.model.instant import from_millis, to_millis
 from drumline.model.job import Attempt, Job, JobState, Progress, Source
 from drumline.model.options import JobOptions, decode_options
 from drumline.stores.redis.pack import unpack_id
+from drumline.stores.rows import instant, instant_or_none
 
-__all__ = ["as_claim", "as_job", "attempt_line", "ceil_millis", "held_claim", "instant", "instant_or_none", "read_body"]
+__all__ = ["as_claim", "as_job", "held_claim", "read_body"]
 
 _HEADER = 22
 _ENDS = {b"o": JobState.DONE, b"f": JobState.DEAD, b"c": JobState.CANCELLED}
@@ -25,9 +24,6 @@ _meta = msgspec.json.Decoder(dict[str, Any])
 _progress = msgspec.json.Decoder(Progress)
 _attempts = msgspec.json.Decoder(Attempt)
 _NO_ORIGIN: tuple[Source, str | None, int | None] = (Source.MANUAL, None, None)
-
-# The same few instants come again and again in the rows of one claim.
-instant = lru_cache(maxsize=4096)(from_millis)
 
 
 class Body(NamedTuple):
@@ -157,18 +153,3 @@ def _read_state(letter: bytes, due: int, now: int, more: Sequence[Any]) -> dict[
         "result": result,
         "result_is_repr": bool(is_repr),
     }
-
-
-def attempt_line(attempt: Attempt) -> bytes:
-    """The attempt as one line of a job's history; equal attempts have equal lines."""
-    return msgspec.json.encode(attempt) + b"\n"
-
-
-def instant_or_none(value: int | None) -> datetime | None:
-    return None if value is None else instant(value)
-
-
-def ceil_millis(moment: datetime) -> int:
-    """The first whole millisecond that is not before the instant."""
-    whole = to_millis(moment)
-    return whole if moment - from_millis(whole) == timedelta() else whole + 1

@@ -13,7 +13,7 @@ from drumline.model.replica import ReplicaInfo
 from drumline.model.schedule import Fired, FiredAnswer, Firing, Schedule, ScheduleStatus, start_epoch
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import job_item, opaque, pack, unpack_id
-from drumline.stores.redis.rows import instant, instant_or_none
+from drumline.stores.rows import instant, instant_or_none
 
 __all__ = ["declare", "fire", "schedules", "withdraw"]
 

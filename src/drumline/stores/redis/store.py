@@ -16,11 +16,11 @@ from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.stores.base import Hear, Listener, Op
+from drumline.stores.forks import watch_forks
 from drumline.stores.redis import consume, listing, operate, produce, read, schedule
 from drumline.stores.redis.address import parse_address
 from drumline.stores.redis.calls import Operation
 from drumline.stores.redis.connect import Server
-from drumline.stores.redis.forks import watch_forks
 from drumline.stores.redis.line import Line
 from drumline.stores.redis.wakeups import Watcher
 
@@ -56,6 +56,12 @@ class RedisStore:
 
     def close(self) -> Op[None]:
         return _in_thread(self._close)
+
+    def stop_for_fork(self) -> None:
+        """Nothing has to hold still: the child takes up none of what it is a copy of."""
+
+    def go_on(self) -> None:
+        """This process has forked, and keeps what it had."""
 
     def forget(self) -> None:
         """This process is a fork: begin anew."""
