@@ -385,6 +385,7 @@ class Drumline:
                 clock=self._clock,
                 synchronous=given.synchronous,
                 allow_network_fs=given.allow_network_fs,
+                confirm=given.confirm,
             )
         return self._store
 

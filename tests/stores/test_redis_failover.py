@@ -11,7 +11,7 @@ from drumline.model.query import JobFilter
 from drumline.stores.redis import RedisStore
 from tests.support.build import done, new_job
 from tests.support.cluster import new_cluster, new_watched
-from tests.support.valkey import Valkey
+from tests.support.valkey import Valkey, free_port
 
 # A replica is put in its master's place after a second or two.
 PATIENCE = 30.0
@@ -53,6 +53,25 @@ def survive(store: RedisStore, master: Valkey) -> None:
 def test_work_goes_on_when_a_sentinel_replaces_the_master():
     with new_watched() as watched, opened(watched.url) as store:
         survive(store, watched.master)
+
+
+def test_a_sentinel_that_is_away_does_not_hide_the_others():
+    with new_watched() as watched:
+        nobody = f"127.0.0.1:{free_port()},"
+        with opened(watched.url.replace("127.0.0.1:", f"{nobody}127.0.0.1:", 1)) as store:
+            assert store.enqueue([new_job()]).run()[0].created
+
+
+def test_a_replica_confirms_an_enqueue():
+    with new_watched() as watched:
+        store = RedisStore(watched.url, namespace="t", confirm="replica")
+        store.migrate().run()
+        jobs = [new_job() for _ in range(3)]
+        store.enqueue(jobs).run()
+        # Nothing more is waited for: what was acknowledged is there already.
+        with Redis(port=watched.replica.port) as client:
+            assert client.zcard("{t}:created") == len(jobs)
+        store.close().run()
 
 
 def test_work_goes_on_when_a_cluster_loses_the_master_of_the_namespace():

@@ -204,3 +204,28 @@ def test_a_node_of_a_cluster_is_not_taken_for_a_server():
         pytest.raises(StoreUnusable, match=r"redis\+cluster://"),
     ):
         store.migrate().run()
+
+
+def test_an_enqueue_waits_for_the_disk_if_asked_to():
+    with new_server(*DURABLE) as server, opened(server.url, confirm="disk") as store, client_of(server) as client:
+        store.migrate().run()
+        assert store.enqueue([new_job(), new_job()]).run()[0].created
+        assert client.info("commandstats")["cmdstat_waitaof"]["calls"] == 1
+
+
+def test_a_server_without_a_disk_cannot_confirm_by_it(server):
+    with opened(server.url, confirm="disk") as store:
+        store.migrate().run()
+        with pytest.raises(StoreUnusable, match="appendonly yes"):
+            store.enqueue([new_job()]).run()
+        # Only enqueues are confirmed.
+        assert store.counts().run()
+
+
+def test_an_enqueue_that_no_replica_confirms_is_in_doubt(server):
+    with opened(server.url, confirm="replica") as store:
+        store.migrate().run()
+        job = new_job()
+        with pytest.raises(StoreUnreachable, match="not confirmed by its replica"):
+            store.enqueue([job]).run()
+        assert ids_of(store) == [job.id]

@@ -117,6 +117,7 @@ class StoreSettings(Section):
     auto_migrate: bool = True
     synchronous: Literal["full", "normal"] = "full"
     allow_network_fs: bool = False
+    confirm: Literal["server", "disk", "replica"] = "server"
 
 
 class JobsSettings(Section):

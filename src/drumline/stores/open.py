@@ -27,6 +27,7 @@ def open_store(
     clock: Clock | None = None,
     synchronous: Literal["full", "normal"] = "full",
     allow_network_fs: bool = False,
+    confirm: Literal["server", "disk", "replica"] = "server",
 ) -> Store:
     """The store that the URL names. Nothing is touched before the first operation."""
     parts = urlsplit(url)
@@ -40,18 +41,22 @@ def open_store(
         path = _sqlite_path(url)
         return SqliteStore(path, clock=clock, synchronous=synchronous, allow_network_fs=allow_network_fs)
     if parts.scheme.partition("+")[0] in _REDIS:
-        return _open_redis(url, namespace)
+        return _open_redis(url, namespace, confirm)
     if parts.scheme in ("postgresql", "postgres"):
         return _open_postgres(url, namespace, listen_url)
     raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
 
 
-def _open_redis(url: str, namespace: str) -> Store:
+def _open_redis(url: str, namespace: str, confirm: Literal["server", "disk", "replica"]) -> Store:
     try:
         from drumline.stores.redis import RedisStore
     except ImportError as error:
-        raise BadSettings(f"store URL {mask_url(url)!r}: install the driver, pip install 'drumline[redis]'") from error
-    return RedisStore(url, namespace=namespace)
+        if error.name is None or error.name.partition(".")[0] not in ("redis", "hiredis"):
+            raise
+        raise BadSettings(
+            f"store URL {mask_url(url)!r}: the driver for Redis is missing: pip install 'drumline[redis]'"
+        ) from error
+    return RedisStore(url, namespace=namespace, confirm=confirm)
 
 
 def _open_postgres(url: str, namespace: str, listen_url: str | None) -> Store:

@@ -10,6 +10,7 @@ from redis.crc import key_slot
 
 from drumline.errors import SchemaMismatch, StoreError, StoreUnreachable, StoreUnusable
 from drumline.stores.redis.address import Address, Node, Wire
+from drumline.stores.redis.confirm import Confirm
 from drumline.stores.redis.durability import SETTINGS, find_weaknesses
 from drumline.stores.redis.scripts import SCRIPTS
 
@@ -39,8 +40,9 @@ _PASSING = ("BUSY ", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED")
 class Server:
     """The server of one store: where it is now, and whether it holds what this code can use."""
 
-    def __init__(self, address: Address, namespace: str) -> None:
+    def __init__(self, address: Address, namespace: str, confirm: Confirm = "server") -> None:
         self.address = address
+        self.confirm = confirm
         # The braces keep all keys of the namespace in one slot of a cluster.
         self.base = f"{{{namespace}}}".encode()
         # Nodes of a cluster that were heard of; any of them knows where our slot is.

@@ -20,6 +20,7 @@ from drumline.clock import SystemClock
 from drumline.errors import StoreError
 from drumline.stores.redis.address import Wire
 from drumline.stores.redis.calls import Call
+from drumline.stores.redis.confirm import CONFIRMATIONS, find_doubt, refuse
 from drumline.stores.redis.connect import AWAY, SCHEMA, Server, translate
 from drumline.stores.redis.pack import pack_groups
 from drumline.stores.redis.scripts import SCRIPTS
@@ -155,7 +156,8 @@ class Line:
         """Send the calls and read their answers; gives those that have to be sent again, and why."""
         migrates = any(group[0].call.script == _MIGRATE for group in groups)
         wire = self._connected(will_migrate=migrates)
-        wire.send_packed_command(wire.pack_commands([self._command(group) for group in groups]))
+        confirmation = self._confirmation(groups)
+        wire.send_packed_command(wire.pack_commands([*(self._command(group) for group in groups), *confirmation]))
         again: list[list[_Sent]] = []
         failure: Exception = exceptions.ConnectionError("no answer")
         for place, group in enumerate(groups):
@@ -173,12 +175,28 @@ class Line:
                     break
             except exceptions.ResponseError as error:
                 _fail([group], error, self._server.shown)
+        if confirmation and not again:
+            self._confirm(wire, groups)
         if again:
             # A new connection goes to whoever has the keys now, and brings the scripts.
             self._disconnect()
         if migrates:
             self._see_migrated(groups)
         return failure, again
+
+    def _confirmation(self, groups: Sequence[Sequence[_Sent]]) -> list[tuple[str | int, ...]]:
+        """What to send behind enqueues that count only once they are confirmed."""
+        command = CONFIRMATIONS.get(self._server.confirm)
+        return [command] if command is not None and any(group[0].call.size for group in groups) else []
+
+    def _confirm(self, wire: Wire, groups: Sequence[Sequence[_Sent]]) -> None:
+        confirm, shown = self._server.confirm, self._server.shown
+        try:
+            doubt = find_doubt(confirm, wire.read_response(), shown)
+        except exceptions.ResponseError as error:
+            doubt = refuse(confirm, error, shown)
+        if doubt is not None:
+            _fail([group for group in groups if group[0].call.size], doubt, shown)
 
     def _see_migrated(self, groups: Sequence[Sequence[_Sent]]) -> None:
         for group in groups:

@@ -20,6 +20,7 @@ from drumline.stores.forks import watch_forks
 from drumline.stores.redis import consume, listing, operate, produce, read, schedule
 from drumline.stores.redis.address import parse_address
 from drumline.stores.redis.calls import Operation
+from drumline.stores.redis.confirm import Confirm
 from drumline.stores.redis.connect import Server
 from drumline.stores.redis.line import Line
 from drumline.stores.redis.wakeups import Watcher
@@ -37,8 +38,10 @@ class RedisStore:
 
     kind = "redis"
 
-    def __init__(self, url: str, *, namespace: str = "drumline", patience: float = PATIENCE) -> None:
-        self._server = Server(parse_address(url), namespace)
+    def __init__(
+        self, url: str, *, namespace: str = "drumline", confirm: Confirm = "server", patience: float = PATIENCE
+    ) -> None:
+        self._server = Server(parse_address(url), namespace, confirm)
         self._work = Line(self._server, "drumline-work", patience)
         # Beats and reads each have a line of their own, so that none waits behind a long queue of work.
         self._beats = Line(self._server, "drumline-beats", patience)

@@ -2,9 +2,9 @@
 -- KEYS[1] base   ARGV[1] msgpack [{schedule, mark, replica, instant, decision, reason, till, count, version, is_tick,
 --   makes_job, moves_on, epoch (of a fleet's start, else -1), job (as `add_job` takes it)}, ...]   ARGV[2] by whom
 -- touches  base:time base:fleet base:schedules base:ticks base:ledger base:ledger:<schedule>
---   base:instants:<schedule> base:ledgers base:purged (hash: schedule to 'instant epoch')  base:tick_of base:open:<schedule> base:of:<schedule> base:created
---   base:body base:state base:delayed base:lane:<lane> base:lanes base:counts base:keys base:until base:named:<key>
---   base:tag:<tag> base:followers base:expires base:cancelled
+--   base:instants:<schedule> base:ledgers base:purged (hash: schedule to 'instant epoch')  base:tick_of
+--   base:open:<schedule> base:of:<schedule> base:created base:body base:state base:delayed base:lane:<lane> base:lanes
+--   base:counts base:keys base:until base:named:<key> base:tag:<tag> base:followers base:expires base:cancelled
 -- answers per firing  [what came of it, its job]
 -- uses  clock records places keys adding ending ledger
 -- Whether the tick may have stood in the ledger before that was purged.
