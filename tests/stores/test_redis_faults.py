@@ -101,6 +101,20 @@ def test_a_restart_without_persistence_is_told_and_survived(server, store, caplo
     assert ids_of(store) == [job.id]
 
 
+def test_every_process_tells_of_a_loss_once(server, store, caplog):
+    other = RedisStore(server.url, namespace="t")
+    other.counts().run()
+    store.enqueue([new_job()]).run()
+    server.kill()
+    server.start()
+    with caplog.at_level(logging.ERROR, "drumline.redis"):
+        for one in (store, other):
+            one.enqueue([new_job()]).run()
+            one.counts().run()
+    assert len([record for record in caplog.records if "are gone" in record.message]) == 2
+    other.close().run()
+
+
 def test_a_restart_with_persistence_keeps_everything():
     with new_server(*DURABLE) as server, opened(server.url) as store:
         store.migrate().run()

@@ -47,7 +47,8 @@ class Server:
         self.base = f"{{{namespace}}}".encode()
         # Nodes of a cluster that were heard of; any of them knows where our slot is.
         self._heard_of: tuple[Node, ...] = ()
-        self._has_held_schema = False
+        # When the store began that was last seen there.
+        self._birth: bytes | None = None
         self._has_told_durability = False
 
     @property
@@ -82,26 +83,30 @@ class Server:
 
     def check_schema(self, wire: Wire, *, will_migrate: bool) -> None:
         """Refuse keys of another version. What this store has held, and is gone, is begun anew."""
-        (text,) = ask(wire, [("GET", self.base + b":schema")])
-        if text is None and self._has_held_schema:
+        schema, birth = self._read_schema(wire)
+        if self._birth is not None and birth != self._birth:
             logger.error(
                 "%s: all jobs and schedules are gone: the server was restarted without persistence, or was emptied;"
                 " going on with an empty store",
                 self.shown,
             )
-            ask(wire, [("EVALSHA", SCRIPTS["migrate"].digest, 1, self.base, SCHEMA)])
-            return
-        self.see_schema(None if text is None else int(text), will_migrate=will_migrate)
+            ((schema, birth),) = ask(wire, [("EVALSHA", SCRIPTS["migrate"].digest, 1, self.base, SCHEMA)])
+        if schema is None and not will_migrate:
+            raise SchemaMismatch(f"{self.shown} holds no Drumline keys: run `drumline migrate`")
+        self.see_schema(schema, birth)
 
-    def see_schema(self, version: int | None, *, will_migrate: bool = False) -> None:
-        """Refuse a version that is not this code's."""
+    def see_schema(self, version: int | None, birth: bytes | None) -> None:
+        """Refuse a version that is newer than this code; remember the store."""
         if version is not None and version > SCHEMA:
             raise SchemaMismatch(
                 f"{self.shown} has schema version {version}, but this Drumline knows only {SCHEMA}: upgrade Drumline"
             )
-        if version is None and not will_migrate:
-            raise SchemaMismatch(f"{self.shown} holds no Drumline keys: run `drumline migrate`")
-        self._has_held_schema = version is not None
+        self._birth = birth
+
+    def _read_schema(self, wire: Wire) -> tuple[int | None, bytes | None]:
+        """The version of the keys that stand, and when they began."""
+        ((version, birth),) = ask(wire, [("MGET", self.base + b":schema", self.base + b":birth")])
+        return None if version is None else int(version), birth
 
     def _tell_durability(self, wire: Wire) -> None:
         """Say aloud, once, what of the promises this server weakens."""

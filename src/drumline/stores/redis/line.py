@@ -202,7 +202,7 @@ class Line:
         for group in groups:
             if group[0].call.script == _MIGRATE and group[0].answer is not None:
                 try:
-                    self._server.see_schema(group[0].answer[0])
+                    self._server.see_schema(*group[0].answer)
                 except StoreError as error:
                     group[0].error = error
 

@@ -77,14 +77,8 @@ def _filter_item(where: JobFilter) -> tuple[Any, ...]:
     states = {state.value for state in where.states}
     if JobState.RUNNING in where.states:
         states.add(JobState.CANCELLING.value)
-    return (
-        sorted(states) or False,
-        where.task or False,
-        where.queue or False,
-        where.key or False,
-        where.schedule or False,
-        where.tag or False,
-    )
+    asked = (where.task, where.queue, where.key, where.schedule, where.tag)
+    return (sorted(states) or False, *(False if value is None else value for value in asked))
 
 
 def _fits(job: Job, where: JobFilter) -> bool:
