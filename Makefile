@@ -12,10 +12,10 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix prove bench cover format lock clean
+.PHONY: help demo test check matrix prove bench bench-postgres cover format lock clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
 
 demo: $(VENV)/run.stamp  ## see it work: a small shop on a SQLite file (ARGS=… passes options)
 	@$(BIN)/drumline demo $(ARGS)
@@ -42,6 +42,9 @@ prove: $(VENV)/dev.stamp  ## run the long proofs of the promises
 
 bench: $(VENV)/dev.stamp  ## measure speeds beside the bare engine (ARGS="--jobs 50000 --rounds 5")
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-postgres: $(VENV)/dev.stamp  ## measure speeds on a private Postgres (ARGS="--jobs 20000 --rounds 5")
+	@$(BIN)/python -m benchmarks.postgres $(ARGS)
 
 cover: $(VENV)/dev.stamp  ## hold model and policy at full coverage
 	$(BIN)/coverage erase

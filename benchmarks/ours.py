@@ -1,4 +1,4 @@
-"""Drumline: one process, concurrency 100, a coroutine that does nothing."""
+"""Drumline on any store: one process, concurrency 100, a coroutine that does nothing."""
 
 import asyncio
 import time

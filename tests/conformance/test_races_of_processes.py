@@ -66,6 +66,7 @@ def test_of_three_processes_that_finish_one_claim_one_is_accepted(rig, fleet):
 def test_twenty_ticks_fired_by_three_processes_fire_once_each(rig, fleet):
     rig.declare(new_schedule())
     rig.clock.set(rig.now().replace(second=30) + timedelta(minutes=1))
+    rig.follow()
     answers = Counter(answer for part in fleet.play(fire_twenty_ticks, rig) for answer in part)
     assert answers == {"fired": 20, "duplicate": 40}
     assert len(rig.jobs()) == 20

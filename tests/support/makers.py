@@ -91,9 +91,10 @@ def _age_redis(address: str) -> Callable[[], object]:
 
 def _open_postgres(address: str, clock: ManualClock) -> Store:
     from drumline.stores.postgres import PostgresStore
+    from tests.support.postgres import direct
 
     url, _, namespace = address.partition(" ")
-    return PostgresStore(url, namespace=namespace)
+    return PostgresStore(url, namespace=namespace, listen_url=direct(url))
 
 
 def _follow_postgres(address: str, now: datetime) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from drumline.clock import SystemClock
+from drumline.clock import Clock, SystemClock
 from drumline.model.claim import ANY_QUEUE, Claim
 from drumline.model.instant import to_millis
 from drumline.model.options import PRIVATE
@@ -40,8 +40,8 @@ Lane = tuple[str, str]
 class Floors:
     """The floors of one process, by lane and rank."""
 
-    def __init__(self) -> None:
-        self._timer = SystemClock()
+    def __init__(self, timer: Clock | None = None) -> None:
+        self._timer = timer or SystemClock()
         self._lanes: dict[Lane, dict[int, tuple[int, str]]] = {}
         self._taken = 0
         # Until when bands are used, by the queue that is asked for.
