@@ -17,6 +17,7 @@ from tests.support.build import (
     done,
     new_job,
     new_schedule,
+    note,
     release,
     replica_info,
     retry,
@@ -144,6 +145,26 @@ def test_a_rescuer_and_a_late_worker_never_both_win(rig, team, beats):
     assert (count.done + count.dead, count.running) == (200, 0)
     assert (count.total_done, count.total_failures) == (count.done, count.dead)
     assert {len(job.attempts) for job in rig.jobs()} == {1}
+
+
+def test_a_beat_loses_no_claim_while_its_job_speaks_and_is_asked_to_stop(rig, team):
+    rig.enqueue(*(new_job() for _ in range(20)))
+    claims = rig.take(20)
+
+    def play(store, place):
+        lost = []
+        for number in range(20):
+            if place < 2:
+                lost += store.beat(replica_info(REPLICA), [claim.ref for claim in claims]).run().lost
+            elif place < 5:
+                assert all(store.report([note(claim, progress=number / 20) for claim in claims]).run())
+            else:
+                ids = tuple(claim.id for claim in Random(place * 100 + number).sample(claims, 3))
+                store.command(Command(id=f"{place} {number}", kind=CommandKind.CANCEL, ids=ids, by=BY)).run()
+        return lost
+
+    assert [item for part in team(play) for item in part] == []
+    assert all(rig.finish(*(done(claim) for claim in claims)))
 
 
 def test_one_token_at_once_gives_one_set_of_claims(rig, team):

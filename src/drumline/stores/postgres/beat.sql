@@ -7,25 +7,16 @@ held as materialized (
   select *
   from json_to_recordset(%(held)s::json) as h (id uuid, fence bigint)
 ),
--- One by one by the primary key, whatever the planner believes of the table.
-found as materialized (
-  select claim.place_of
-  from held
-  cross join lateral (
-    select ctid as place_of
-    from {schema}.job
-    where job.id = held.id
-      and job.fence = held.fence
-      and job.state = 'x'
-    limit 1
-    for no key update
-  ) as claim
-),
+-- By an array first, so that the primary key is used whatever the planner believes of the table. Not by a place that
+-- was looked up before: a job that speaks in this very moment moves, and its claim would be taken for lost.
 kept as (
   update {schema}.job
   set lease = now + term
-  from found, present
-  where job.ctid = found.place_of
+  from held, present
+  where job.id = any (array(select id from held))
+    and job.id = held.id
+    and job.fence = held.fence
+    and job.state = 'x'
   returning job.id, job.fence, job.cancelling, job.lease
 ),
 seen as (
