@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 
 from drumline.model.query import CommandKind, Counts
@@ -102,6 +104,21 @@ def test_the_clock_going_back_leaves_counts_that_agree_with_the_jobs(rig):
     rig.set_back(30)
     (job,) = rig.jobs()
     assert tell(rig) == {job.state.value: 1}
+
+
+@promises("counts", "And since when the oldest ready job of each queue and task is due")
+def test_counts_tell_since_when_the_oldest_ready_job_waits(rig):
+    begin = rig.later(0)
+    rig.add(delay=60, priority=5)
+    assert rig.count().oldest_ready is None
+    rig.add(delay=1, priority=-3)
+    rig.advance(30)
+    rig.add(priority=9)
+    assert rig.count().oldest_ready == begin + timedelta(seconds=1)
+    rig.advance(60)
+    for _ in range(3):
+        rig.take_one()
+    assert rig.count().oldest_ready is None
 
 
 @promises("counts", "without looking at the backlog")

@@ -98,6 +98,8 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     # Attempts that failed, timed out or were lost.
     total_failures: int = 0
     last_error: str | None = None
+    # Since when the one that has been ready for longest waits.
+    oldest_ready: datetime | None = None
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):

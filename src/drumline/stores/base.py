@@ -246,7 +246,10 @@ class Store(Protocol):
         """
 
     def counts(self) -> Op[list[Count]]:
-        """Jobs by queue, task and state, and totals; without looking at the backlog."""
+        """Jobs by queue, task and state, and totals; without looking at the backlog.
+
+        And since when the oldest ready job of each queue and task is due.
+        """
 
     def series(self, start: datetime, end: datetime) -> Op[list[SeriesPoint]]:
         """The minutes from `start` (included) to `end` (not), by minute, queue and task."""

@@ -29,15 +29,20 @@ def jobs(state: State, now: datetime, where: JobFilter, after: str | None, limit
 
 def counts(state: State, now: datetime) -> list[Count]:
     tallies: dict[tuple[str, str], dict[str, int]] = {place: {} for place in state.totals}
+    oldest: dict[tuple[str, str], datetime] = {}
     for record in state.jobs.values():
-        tally = tallies.setdefault((record.options.queue, record.task), {})
+        place = (record.options.queue, record.task)
+        tally = tallies.setdefault(place, {})
         shown = JobState.RUNNING if record.state is JobState.RUNNING else record.reads_as(now)
         tally[shown.value] = tally.get(shown.value, 0) + 1
+        if shown is JobState.READY:
+            oldest[place] = min(record.due_at, oldest.get(place, record.due_at))
     rows = []
     for (queue, task), tally in sorted(tallies.items()):
         total = state.totals.get((queue, task), Total())
         known = {"total_done": total.done, "total_failures": total.failures}
-        rows.append(Count(queue=queue, task=task, last_error=total.last_error, **tally, **known))
+        since = oldest.get((queue, task))
+        rows.append(Count(queue=queue, task=task, last_error=total.last_error, oldest_ready=since, **tally, **known))
     return rows
 
 

@@ -4,6 +4,47 @@ select queue, task, ready, delayed, running, done, dead, cancelled, attempts, to
 from drumline_total
 order by queue, task
 
+-- name: find_oldest_ready
+-- Since when the oldest ready job of each queue, task and priority is due: one look into the index for each priority in use.
+with recursive lane (queue, task, rank) as (
+  select queue, task, (
+    select rank
+    from drumline_job
+    where state = 'r'
+      and queue = drumline_total.queue
+      and task = drumline_total.task
+    order by rank
+    limit 1
+  )
+  from drumline_total
+  where ready > 0
+  union all
+  select queue, task, (
+    select rank
+    from drumline_job
+    where state = 'r'
+      and queue = lane.queue
+      and task = lane.task
+      and rank > lane.rank
+    order by rank
+    limit 1
+  )
+  from lane
+  where rank is not null
+)
+select queue, task, (
+  select due
+  from drumline_job
+  where state = 'r'
+    and queue = lane.queue
+    and task = lane.task
+    and rank = lane.rank
+  order by due
+  limit 1
+)
+from lane
+where rank is not null
+
 -- name: read_series
 -- Some minutes.
 select minute, queue, task, done, failed, dead, cancelled, wait, run
