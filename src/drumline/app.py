@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import os
@@ -170,8 +171,12 @@ class Drumline:
     @property
     def schedules(self) -> Schedules:
         """The fleet's schedules as this process last saw them, and the verbs on them."""
+        return self.schedules_through(self._client)
+
+    def schedules_through(self, client: Client) -> Schedules:
+        """The same, with verbs that act as this client does."""
         self._import()
-        return Schedules(self._client, self._board, find_task=self._take_task, adapt=self._adapt)
+        return Schedules(client, self._board, find_task=self._take_task, adapt=self._adapt)
 
     def _declare_schedule(self, task: TaskDefinition, options: ScheduleOptions) -> None:
         schedule = self._adapt(define_schedule(task, **options))
@@ -235,6 +240,10 @@ class Drumline:
         """Find jobs, wait for them, act on them."""
         return self._client.jobs
 
+    def client(self, *, via: str, who: str) -> Client:
+        """A client in somebody's name: what it does stands in the audit as theirs, done through this door."""
+        return Client(self.store, clock=self._clock, decode_result=self._decode_result, via=via, who=who)
+
     @property
     def queues(self) -> Queues:
         """Pause and resume queues."""
@@ -287,16 +296,32 @@ class Drumline:
         concurrency: int | None = None,
         drain: bool = False,
         role: Role = Role.COMBINED,
+        until: asyncio.Event | None = None,
     ) -> None:
-        """Work until stopped: SIGTERM drains, a second one hurries. With `drain`, stop when nothing is left to do."""
+        """Work until stopped: SIGTERM drains, a second one hurries. With `drain`, stop when nothing is left to do.
+
+        `until`: drain when this is set; the signals then belong to the program that calls.
+        """
         for note in self.configuration.notes:
             logger.warning("%s", note)
         worker = await self.worker(self._worker_options(role, queues, concurrency, drain=drain))
         self._workers += (worker,)
         try:
-            await worker.run()
+            await (worker.run() if until is None else _serve_until(worker, until))
         finally:
             self._workers = tuple(other for other in self._workers if other is not worker)
+
+    @property
+    def running_here(self) -> tuple[Worker, ...]:
+        """The workers that run in this process."""
+        return self._workers
+
+    @property
+    def replica_name(self) -> str:
+        """How this process is called in the fleet."""
+        from drumline.config import replica_name
+
+        return replica_name(self.settings, os.environ)
 
     def resize(
         self, *, concurrency: int | None = None, threads: int | None = None, children: int | None = None
@@ -331,11 +356,9 @@ class Drumline:
         # Forty milliseconds to import, which only a worker need spend.
         from importlib.metadata import version
 
-        from drumline.config import replica_name
-
         settings = self.settings.worker
         return WorkerOptions(
-            name=replica_name(self.settings, os.environ),
+            name=self.replica_name,
             role=role,
             queues=settings.queues if queues is None else tuple(check_name(queue, "queues") for queue in queues),
             concurrency=settings.concurrency if concurrency is None else check_count(concurrency, "concurrency"),
@@ -348,6 +371,41 @@ class Drumline:
             drain=drain,
             version=version("drumline"),
         )
+
+    # Pages.
+
+    def install(
+        self,
+        app: Any,
+        *,
+        auth: Any = None,
+        path: str | None = "/admin/jobs",
+        actuator: str | None = "/actuator",
+        track: str | None = "/track",
+        role: Role | str | None = Role.COMBINED,
+    ) -> None:
+        """Make it part of a FastAPI or Starlette app: its pages, and a worker and scheduler that live as long as it.
+
+        `auth`: who may come in; without it all but the open words answer 403. A path that is None is not served.
+        `role`: which parts run in this process: combined, worker, scheduler, web, or None for the pages alone.
+        """
+        with _needing("web"):
+            from drumline.web.install import install
+        install(self, app, auth=auth, path=path, actuator=actuator, track=track, role=role)
+
+    def asgi(
+        self,
+        *,
+        auth: Any = None,
+        path: str | None = "/admin/jobs",
+        actuator: str | None = "/actuator",
+        track: str | None = "/track",
+        role: Role | str | None = None,
+    ) -> Any:
+        """The same pages as an ASGI app of their own, to be mounted in a program of any framework, or served alone."""
+        with _needing("web"):
+            from drumline.web.install import make_app
+        return make_app(self, auth=auth, path=path, actuator=actuator, track=track, role=role)
 
     # Life.
 
@@ -423,6 +481,29 @@ class Drumline:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+@contextmanager
+def _needing(extra: str) -> Iterator[None]:
+    """Around an import of what most programs do without: if a package is missing, say how to get it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("drumline"):
+            raise
+        raise DrumlineError(f"this needs the package {error.name}: pip install 'drumline[{extra}]'") from error
+
+
+async def _serve_until(worker: Worker, until: asyncio.Event) -> None:
+    async def stop() -> None:
+        await until.wait()
+        worker.stop()
+
+    watching = asyncio.ensure_future(stop())
+    try:
+        await worker.serve()
+    finally:
+        watching.cancel()
 
 
 def _transaction(calls: list[Call]) -> object | None:

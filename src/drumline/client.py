@@ -16,7 +16,7 @@ from drumline.model.query import Answer, By, Command, CommandKind, Counts, JobFi
 from drumline.model.replica import Replica
 from drumline.stores.base import Store, topic
 
-__all__ = ["Client", "JobHandle", "Jobs", "Queues", "acting"]
+__all__ = ["Client", "JobHandle", "Jobs", "Queues", "job_filter"]
 
 R = TypeVar("R")
 
@@ -205,7 +205,7 @@ class Jobs:
             fitting = self.select(job_filter(**where))
             ids = tuple([job.id async for job in fitting])
         store = await self._client.store()
-        by = acting(self._client.via, reason)
+        by = self._client.by(reason)
         whole = fresh_id() if len(ids) > SLICE else None
         answers: dict[str, Answer] = {}
         for place in range(0, len(ids), SLICE):
@@ -236,7 +236,7 @@ class Queues:
 
     async def _set(self, names: tuple[str, ...], reason: str, *, paused: bool) -> list[bool]:
         store = await self._client.store()
-        by = acting(self._client.via, reason)
+        by = self._client.by(reason)
         return await store.pause(PauseKind.QUEUE, names, paused=paused, by=by, token=fresh_id())
 
 
@@ -250,14 +250,21 @@ class Client:
         clock: Clock,
         decode_result: Callable[[Job], Any],
         via: str = "code",
+        who: str | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
         self.decode_result = decode_result
         # The door through which this client acts, for the audit.
         self.via = via
+        # In whose name; None: the operating system's user.
+        self._who = who
         self.jobs = Jobs(self)
         self.queues = Queues(self)
+
+    def by(self, reason: str = "") -> By:
+        """Who acts through this client, for the audit."""
+        return By(self._who or _system_user(), self.via, reason)
 
     def answer(self, enqueued: Enqueued) -> JobHandle[Any]:
         """The handle that a call of enqueue gives."""
@@ -311,14 +318,12 @@ def job_filter(
     )
 
 
-def acting(via: str, reason: str) -> By:
-    """Who acts: the operating system's user, through this door."""
+def _system_user() -> str:
     try:
-        who = getpass.getuser()
+        return getpass.getuser()
     except (OSError, KeyError):
         # A container may run under a number that has no name.
-        who = "unknown"
-    return By(who, via, reason)
+        return "unknown"
 
 
 def _states(state: JobState | str | Iterable[JobState | str] | None) -> Iterable[JobState]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from drumline.client import Client, JobHandle, acting
+from drumline.client import Client, JobHandle
 from drumline.clock import fresh_id
 from drumline.engine.board import Board
 from drumline.errors import BadOption, DrumlineError, UnknownSchedule
@@ -179,7 +179,7 @@ class Schedules(Mapping[str, ScheduleView]):
         schedule = self._adapt(schedule)
         store = await self._client.store()
         if schedule.name not in self._board.declared:
-            await store.declare([schedule], by=acting(self._client.via, ""))
+            await store.declare([schedule], by=self._client.by())
             if not (await self._read(schedule.name)).schedule.in_code:
                 return self[schedule.name]
         raise BadOption("name", "free, but the code declares a schedule of that name", schedule.name, "register")
@@ -187,7 +187,7 @@ class Schedules(Mapping[str, ScheduleView]):
     async def unregister(self, name: str, reason: str = "") -> None:
         """Remove a schedule that was registered at run time; its ledger stays. UnknownSchedule if there is none."""
         store = await self._client.store()
-        (is_gone,) = await store.withdraw([name], by=acting(self._client.via, reason))
+        (is_gone,) = await store.withdraw([name], by=self._client.by(reason))
         if not is_gone:
             await self._read(name)
             raise DrumlineError(f"schedule {name} is declared in code: remove it there, or pause it")
@@ -207,7 +207,7 @@ class Schedules(Mapping[str, ScheduleView]):
         status = await self._read(name)
         job_id = fresh_id()
         firing = trigger_firing(status.schedule, await store.now(), job_id)
-        (fired,) = await store.fire([firing], by=acting(self._client.via, "").who)
+        (fired,) = await store.fire([firing], by=self._client.by().who)
         if fired.answer is FiredAnswer.OVERLAP:
             overlap = status.schedule.overlap.value
             raise DrumlineError(f"schedule {name}: not run, for a job of it is unfinished and overlap is {overlap}")
@@ -234,7 +234,7 @@ class Schedules(Mapping[str, ScheduleView]):
 
     async def _backfill(self, schedule: Schedule, instants: Iterator[datetime]) -> list[JobHandle[Any]]:
         store = await self._client.store()
-        by = acting(self._client.via, "").who
+        by = self._client.by().who
         made: list[str] = []
         while part := list(islice(instants, BATCH)):
             answers = await store.fire([backfill_firing(schedule, instant) for instant in part], by=by)
@@ -264,7 +264,7 @@ class Schedules(Mapping[str, ScheduleView]):
 
     async def _set_paused(self, name: str, reason: str, *, paused: bool) -> bool:
         store = await self._client.store()
-        by = acting(self._client.via, reason)
+        by = self._client.by(reason)
         (is_changed,) = await store.pause(PauseKind.SCHEDULE, [name], paused=paused, by=by, token=fresh_id())
         await self._read(name)
         return is_changed

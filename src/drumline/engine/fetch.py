@@ -56,6 +56,8 @@ class Fetcher:
 
     async def step(self) -> float | None:
         """Claim once for each executor that has room; say when to look again."""
+        if not self._queues():
+            return self._poll()
         pause: float | None = None
         for executor in list(self._order):
             room = self._runner.room(executor)

@@ -93,6 +93,8 @@ class Worker:
         self._around = around
         self.board = board or Board(self._clock)
         self._state = ReplicaState.RUNNING
+        # Whether the fleet has heard of this replica.
+        self.has_begun = False
         self._unknown: frozenset[ClaimRef] = frozenset()
         self._stopping = asyncio.Event()
         self._hurried = False
@@ -147,7 +149,7 @@ class Worker:
         return Hints(
             self._store,
             replica=self.id,
-            queues=(private_queue(self.id), *(self._options.queues or (ANY_QUEUE,))),
+            queues=(private_queue(self.id), *self._shared_queues),
             usual_poll=self._options.poll_interval.total_seconds(),
             on_work=self._on_work,
             on_change=self._on_change,
@@ -156,8 +158,13 @@ class Worker:
 
     def served(self) -> tuple[str, ...]:
         """The queues to claim from, in their order; the private one only if it may have anything."""
-        queues = self._options.queues or (ANY_QUEUE,)
+        queues = self._shared_queues
         return (private_queue(self.id), *queues) if self.ticker.has_own else queues
+
+    @property
+    def _shared_queues(self) -> tuple[str, ...]:
+        """A replica that only serves pages runs its own ticks and nothing else."""
+        return () if self._options.role is Role.WEB else self._options.queues or (ANY_QUEUE,)
 
     def _zone_of(self, schedule: str) -> str | None:
         found = self.board.find(schedule)
@@ -233,15 +240,25 @@ class Worker:
         self._stopping.set()
         self._moved.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether somebody has asked it to stop."""
+        return self._stopping.is_set()
+
     async def run(self) -> None:
         """Work until stopped: by `stop()`, SIGTERM or SIGINT, or, with `drain`, when nothing is left to do."""
+        # Before all else, so that a signal during a slow start leads to a stop in good order too.
+        with Signals(self.stop):
+            await self.serve()
+
+    async def serve(self) -> None:
+        """The same in a program whose signals belong to somebody else: until `stop()`."""
         async with AsyncExitStack() as stack:
-            # Before all else, so that a signal during a slow start leads to a stop in good order too.
-            stack.enter_context(Signals(self.stop))
             if self._lifespan is not None:
                 self.runner.state = await stack.enter_async_context(self._lifespan())
             # Before anything is claimed a beat, so that the fleet knows of this replica.
             await asyncio.to_thread(self.heart.step)
+            self.has_begun = True
             await stack.enter_async_context(self.hints.listen())
             self._events.emit(ReplicaStarted(self.id, self._clock.now()))
             self.heart.start()

@@ -1,0 +1,45 @@
+"""The table of everything that can be asked for: each line names the role that it needs."""
+
+from __future__ import annotations
+
+import logging
+
+from drumline.errors import BadOption
+from drumline.web.access import Given, allow_anyone, read_auth
+from drumline.web.actuator import ACTUATOR, AT_ROOT
+from drumline.web.pages import PAGES
+from drumline.web.site import Entry, Site
+from drumline.web.tracking import TRACK
+from drumline.web.web import Web
+
+__all__ = ["make_root_site", "make_sites"]
+
+logger = logging.getLogger("drumline.web")
+
+
+def make_sites(web: Web, auth: Given, *, path: str | None, actuator: str | None, track: str | None) -> dict[str, Site]:
+    """The sites by their prefixes; a prefix that is None has none."""
+    ways = read_auth(auth)
+    if auth is allow_anyone:
+        logger.warning("auth=allow_anyone: whoever reaches these pages may do everything")
+    tables: dict[str, tuple[str | None, tuple[Entry, ...]]] = {
+        "path": (path, PAGES),
+        "actuator": (actuator, ACTUATOR),
+        "track": (track, TRACK),
+    }
+    return {
+        _read_prefix(prefix, option): Site(web, entries, ways)
+        for option, (prefix, entries) in tables.items()
+        if prefix is not None
+    }
+
+
+def make_root_site(web: Web, auth: Given) -> Site:
+    """What a process that is ours alone serves at the root too."""
+    return Site(web, AT_ROOT, read_auth(auth))
+
+
+def _read_prefix(given: str, option: str) -> str:
+    if not given.startswith("/") or given.endswith("/") or "{" in given:
+        raise BadOption(option, "a path that begins and does not end with a slash, such as /admin/jobs", given)
+    return given

@@ -1,0 +1,43 @@
+"""What the pages of one program share: its Drumline, its health, and how often people may act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drumline.client import Client
+from drumline.clock import Clock, SystemClock
+from drumline.schedules import Schedules
+from drumline.web.health import Pulse
+from drumline.web.metrics import open_metrics
+from drumline.web.pace import Pace
+
+if TYPE_CHECKING:
+    from drumline.app import Drumline
+
+__all__ = ["Web"]
+
+
+class Web:
+    """One program's pages."""
+
+    def __init__(self, drum: Drumline, *, clock: Clock | None = None) -> None:
+        self.drum = drum
+        self.clock = clock or SystemClock()
+        self.pace = Pace(self.clock)
+        self.pulse = Pulse(self)
+        self.metrics = open_metrics(drum.events)
+        # Whether a worker belongs to this process, so that it has not started before that has.
+        self.expects_worker = False
+        self.is_leaving = False
+
+    def client(self, who: str) -> Client:
+        """A client that acts in this person's name."""
+        return self.drum.client(via="http", who=who)
+
+    def schedules(self, who: str) -> Schedules:
+        """The fleet's schedules, with verbs in this person's name."""
+        return self.drum.schedules_through(self.client(who))
+
+    async def close(self) -> None:
+        """End what goes on by itself: the program is about to leave."""
+        self.is_leaving = True

@@ -1,0 +1,111 @@
+import pytest
+
+from drumline import Drumline
+from drumline.web.metrics import OTHER, Labels
+from tests.web.browser import Browser, bearer
+from tests.web.shop import AUTH, TOKENS, make_shop, serve, work_off
+
+pytestmark = pytest.mark.asyncio
+
+OF_A_SCHEDULE = [
+    *("schedule", "coordination", "scheduler_backend", "replica_id", "current_leader", "last_tick", "last_fired_at"),
+    *("status", "total_runs", "total_failures", "next_run_at", "paused"),
+]
+OF_A_TASK = ["queued", "in_flight", "total_successes", "total_failures", "dead_letters", "last_error"]
+
+
+async def test_tasks_tell_of_every_schedule_in_the_known_shape(drum, admin):
+    await work_off(drum)
+    shown = (await admin.get("/actuator/tasks")).json["scheduled_tasks"]["tidy"]
+    assert list(shown) == OF_A_SCHEDULE
+    assert (shown["schedule"], shown["coordination"], shown["status"]) == ("every 1h", "fleet", "idle")
+    assert shown["scheduler_backend"] == (await drum.store()).kind
+    assert (shown["total_runs"], shown["last_tick"], shown["paused"]) == (0, None, False)
+    assert shown["next_run_at"].endswith("Z")
+
+
+async def test_tasks_follow_a_run_and_a_pause(drum, admin):
+    await work_off(drum)
+    await drum.schedules.trigger("tidy")
+    await drum.schedules.pause("tidy")
+    await work_off(drum)
+    shown = (await admin.get("/actuator/tasks")).json["scheduled_tasks"]["tidy"]
+    assert (shown["total_runs"], shown["paused"], shown["next_run_at"]) == (1, True, None)
+
+
+async def test_jobs_tell_of_every_task_and_queue(drum, admin):
+    await drum.enqueue("send_mail", user_id=1)
+    await drum.enqueue("fail", words="no such order")
+    await work_off(drum)
+    await drum.find_task("send_mail").using(delay="1h").enqueue(user_id=2)
+    await drum.enqueue("send_mail", user_id=3)
+    shown = (await admin.get("/actuator/jobs")).json
+    assert list(shown["jobs"]["send_mail"]) == OF_A_TASK
+    assert [shown["jobs"]["send_mail"][key] for key in OF_A_TASK] == [2, 0, 1, 0, 0, None]
+    assert [shown["jobs"]["fail"][key] for key in OF_A_TASK] == [0, 0, 0, 1, 1, "ValueError: no such order "]
+    assert shown["queues"]["mail"]["depth"] == 2
+    assert shown["queues"]["mail"]["oldest_waiting_age_ms"] >= 0
+    assert shown["queues"]["default"]["oldest_waiting_age_ms"] == 0
+
+
+async def test_two_replicas_differ_by_nothing_but_their_names(monkeypatch):
+    answers: list[object] = []
+    for name in ("web-1", "web-2"):
+        monkeypatch.setenv("DRUMLINE_SCHEDULER__REPLICA_ID", name)
+        drum = make_shop("sqlite:///shop.db")
+        if not answers:
+            await drum.enqueue("fail")
+            await work_off(drum)
+        browser = Browser(serve(drum, AUTH)).known_as(bearer(TOKENS["viewer"]))
+        tasks = (await browser.get("/actuator/tasks")).json
+        assert tasks["scheduled_tasks"]["tidy"].pop("replica_id") == name
+        answers.append((tasks, (await browser.get("/actuator/jobs")).json))
+        await drum.close()
+    assert answers[0] == answers[1]
+
+
+async def test_private_queues_are_not_shown(admin, drum):
+    @drum.schedule(every="10ms", coordination="per_replica", max_attempts=1)
+    async def warm() -> None: ...
+
+    await work_off(drum)
+    assert "@" not in (await admin.get("/actuator/jobs")).text
+    assert "@" not in (await admin.get("/actuator/metrics")).text
+
+
+async def test_info_tells_what_answers(drum, admin):
+    shown = (await admin.get("/actuator/info")).json
+    assert (shown["store"], shown["tasks"], shown["replica_id"]) == ((await drum.store()).kind, 3, drum.replica_name)
+
+
+async def test_metrics_tell_of_the_fleet_and_of_this_replica(drum, admin):
+    await drum.enqueue("send_mail", user_id=1)
+    await drum.enqueue("fail")
+    await work_off(drum)
+    lines = (await admin.get("/actuator/metrics")).text.splitlines()
+    assert 'drumline_jobs{queue="mail",state="done",task="send_mail"} 1.0' in lines
+    assert 'drumline_jobs_done_total{queue="mail",task="send_mail"} 1.0' in lines
+    assert 'drumline_attempts_failed_total{queue="default",task="fail"} 1.0' in lines
+    assert 'drumline_attempts_total{ended="failed",queue="default",task="fail"} 1.0' in lines
+    assert 'drumline_dead_total{queue="default",task="fail"} 1.0' in lines
+    assert 'drumline_run_seconds_count{queue="mail",task="send_mail"} 1.0' in lines
+    assert 'drumline_schedule_runs_total{schedule="tidy"} 0.0' in lines
+
+
+async def test_metrics_do_not_touch_the_registry_of_the_program(drum, admin):
+    from prometheus_client import REGISTRY
+
+    await admin.get("/actuator/metrics")
+    assert not [metric.name for metric in REGISTRY.collect() if metric.name.startswith("drumline")]
+
+
+async def test_labels_are_bounded():
+    labels = Labels(most=2)
+    assert [labels.bound(name) for name in ("a", "b", "c", "a")] == ["a", "b", OTHER, "a"]
+
+
+async def test_a_missing_package_for_metrics_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "prometheus_client", None)
+    browser = Browser(serve(Drumline("memory://"), AUTH)).known_as(bearer(TOKENS["viewer"]))
+    answer = await browser.get("/actuator/metrics")
+    assert (answer.status, "drumline[metrics]" in answer.text) == (501, True)
