@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,12 @@ class Fleet:
 
     def start(self, *options: str, command: str = "worker", **settings: str) -> subprocess.Popen[bytes]:
         """Start one more worker, or by `run` a scheduler too; settings by variable, `DRUMLINE_` left out."""
+        return self.launch([*COMMAND, command, self.app, *options], **settings)
+
+    def launch(self, command: Sequence[str], **settings: str) -> subprocess.Popen[bytes]:
+        """Start one more process on the fleet's store."""
         environment = self._environment | {f"DRUMLINE_{name}": value for name, value in settings.items()}
-        worker = subprocess.Popen(
-            [*COMMAND, command, self.app, *options], env=environment, stdout=self._log, stderr=self._log
-        )
+        worker = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
         self.workers.append(worker)
         return worker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from drumline.client import Client
     from drumline.schedules import Schedules
 
-__all__ = ["load_app", "open_app", "reach", "reach_schedules"]
+__all__ = ["load_app", "load_attribute", "open_app", "reach", "reach_schedules"]
 
 _HOW = "name it as module:attribute, such as shop.jobs:drum, with --app or DRUMLINE_APP"
 
@@ -30,16 +30,24 @@ def load_app(name: str | None) -> Drumline:
     chosen = name or _app_of_settings()
     if chosen is None:
         raise BadSettings(f"no app is named: {_HOW}")
-    module_name, colon, attribute = chosen.partition(":")
-    if not (module_name and colon and attribute):
-        raise BadSettings(f"app {chosen!r} is not understood: {_HOW}")
-    found: Any = _import(module_name, chosen)
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise BadSettings(f"app {chosen!r}: module {module_name} has no {attribute}{_suggest(found)}")
-        found = getattr(found, part)
+    found = load_attribute(chosen, "app", _HOW, _suggest)
     if not isinstance(found, Drumline):
         raise BadSettings(f"app {chosen!r} is a {type(found).__name__}, not a Drumline")
+    return found
+
+
+def load_attribute(
+    chosen: str, what: str, how: str = "name it as module:attribute", suggest: Callable[[Any], str] = lambda _: ""
+) -> Any:
+    """What `module:attribute` names; BadSettings if it cannot be had."""
+    module_name, colon, attribute = chosen.partition(":")
+    if not (module_name and colon and attribute):
+        raise BadSettings(f"{what} {chosen!r} is not understood: {how}")
+    found: Any = _import(module_name, f"{what} {chosen!r}")
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise BadSettings(f"{what} {chosen!r}: module {module_name} has no {attribute}{suggest(found)}")
+        found = getattr(found, part)
     return found
 
 
@@ -88,7 +96,7 @@ def _app_of_settings() -> str | None:
     return load_settings().settings.app
 
 
-def _import(module_name: str, chosen: str) -> ModuleType:
+def _import(module_name: str, which: str) -> ModuleType:
     # A program that is installed has its own folder first; the person means the one they are in.
     folder = str(Path.cwd())
     if folder not in sys.path:
@@ -99,10 +107,10 @@ def _import(module_name: str, chosen: str) -> ModuleType:
         raise
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise BadSettings(f"app {chosen!r}: {_blame(error)}") from error
-        raise BadSettings(f"app {chosen!r}: there is no module {error.name}, here or installed") from error
+            raise BadSettings(f"{which}: {_blame(error)}") from error
+        raise BadSettings(f"{which}: there is no module {error.name}, here or installed") from error
     except Exception as error:
-        raise BadSettings(f"app {chosen!r}: {_blame(error)}") from error
+        raise BadSettings(f"{which}: {_blame(error)}") from error
 
 
 def _blame(error: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from drumline.cli import config, demo, enqueue, jobs, ledger, migrate, queues, schedules, tasks, work, workers
+from drumline.cli import config, demo, enqueue, jobs, ledger, migrate, queues, schedules, tasks, web, work, workers
 from drumline.cli.exits import Exit, exit_of
 from drumline.cli.show import complain
 from drumline.errors import DrumlineError
@@ -93,6 +93,7 @@ def root(
 
 
 work.add_to(app)
+web.add_to(app)
 enqueue.add_to(app)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(schedules.app, name="schedules")

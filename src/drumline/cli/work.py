@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from drumline.cli.options import App, AppArgument
+from drumline.cli.web import Auth, Dev, Web, open_pages, serve_pages
+from drumline.errors import BadOption
 
 if TYPE_CHECKING:
+    import socket
+
     from drumline import Drumline
     from drumline.model.replica import Role
 
-__all__ = ["add_to", "run_own_loop"]
+__all__ = ["add_to", "run_own_loop", "start"]
 
 T = TypeVar("T")
 
@@ -41,11 +45,16 @@ def run(
     queues: Queues = None,
     concurrency: Concurrency = None,
     drain: Drain = False,
+    web: Web = None,
+    dev: Dev = False,
+    auth: Auth = None,
 ) -> None:
     """Run jobs and fire schedules until stopped. Ctrl-C or SIGTERM drains, a second one hurries."""
     from drumline.model.replica import Role
 
-    _serve(name or app, Role.COMBINED, queues, concurrency, drain=drain)
+    if web is None and (dev or auth is not None):
+        raise BadOption("--web", "given with --dev or --auth", web)
+    start(name or app, Role.COMBINED, queues, concurrency, drain=drain, web=web, dev=dev, auth=auth)
 
 
 def work(
@@ -58,14 +67,14 @@ def work(
     """Run jobs, and nothing else, until stopped. Ctrl-C or SIGTERM drains, a second one hurries."""
     from drumline.model.replica import Role
 
-    _serve(name or app, Role.WORKER, queues, concurrency, drain=drain)
+    start(name or app, Role.WORKER, queues, concurrency, drain=drain)
 
 
 def fire(name: AppArgument = None, app: App = None) -> None:
     """Fire schedules, and run no job, until stopped by Ctrl-C or SIGTERM. Any number may run: each tick fires once."""
     from drumline.model.replica import Role
 
-    _serve(name or app, Role.SCHEDULER, None, None, drain=False)
+    start(name or app, Role.SCHEDULER, None, None, drain=False)
 
 
 def run_own_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -79,7 +88,18 @@ def run_own_loop(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def _serve(name: str | None, role: Role, queues: str | None, concurrency: int | None, *, drain: bool) -> None:
+def start(
+    name: str | None,
+    role: Role,
+    queues: str | None = None,
+    concurrency: int | None = None,
+    *,
+    drain: bool = False,
+    web: str | None = None,
+    dev: bool = False,
+    auth: str | None = None,
+) -> None:
+    """Be a replica of that role until stopped; with `web`, serve the pages at that address too."""
     from drumline.cli.app import load_app
     from drumline.cli.logs import set_up_logging
 
@@ -88,7 +108,9 @@ def _serve(name: str | None, role: Role, queues: str | None, concurrency: int | 
     try:
         drum = load_app(name)
         set_up_logging(drum.settings.log.level, drum.settings.log.format)
-        run_own_loop(_work(drum, role, _read_queues(queues), concurrency, drain=drain))
+        options = {"queues": _read_queues(queues), "concurrency": concurrency, "drain": drain}
+        pages = None if web is None else open_pages(web, auth, dev=dev)
+        run_own_loop(_work(drum, role, pages, options))
     except KeyboardInterrupt:
         logger.info("stopped before the first claim")
 
@@ -99,25 +121,34 @@ def _read_queues(text: str | None) -> list[str] | None:
     return None if text is None else [check_name(part.strip(), "--queues") for part in text.split(",") if part.strip()]
 
 
-async def _work(drum: Drumline, role: Role, queues: list[str] | None, concurrency: int | None, *, drain: bool) -> None:
+async def _work(
+    drum: Drumline, role: Role, pages: tuple[socket.socket, Any] | None, options: Mapping[str, Any]
+) -> None:
     async with drum:
-        logger.info(_describe(drum, role, queues, concurrency))
-        await drum.run(queues=queues, concurrency=concurrency, drain=drain, role=role)
+        logger.info(_describe(drum, role, options))
+        if pages is None:
+            await drum.run(role=role, **options)
+        else:
+            await serve_pages(drum, *pages, role, **options)
         # All is written and given back: an impatient third signal must not turn that into a failure.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         logger.info("stopped")
 
 
-def _describe(drum: Drumline, role: Role, queues: list[str] | None, concurrency: int | None) -> str:
+def _describe(drum: Drumline, role: Role, options: Mapping[str, Any]) -> str:
     """What this replica serves, in one line."""
     from drumline.model.mask import mask_url
     from drumline.model.replica import Role
 
     settings = drum.settings
+    where = mask_url(settings.store.url)
+    if role is Role.WEB:
+        return f"serving pages on {where}"
     if role is Role.SCHEDULER:
-        return f"firing schedules, {len(drum.schedules)} of them declared here, on {mask_url(settings.store.url)}"
+        return f"firing schedules, {len(drum.schedules)} of them declared here, on {where}"
+    queues, concurrency = options["queues"], options["concurrency"]
     served = settings.worker.queues if queues is None else queues
-    where = f"queues {', '.join(served)}" if served else "every queue"
+    which = f"queues {', '.join(served)}" if served else "every queue"
     slots = settings.worker.concurrency if concurrency is None else concurrency
-    return f"serving {len(drum.tasks)} tasks of {where} on {mask_url(settings.store.url)}, {slots} at once"
+    return f"serving {len(drum.tasks)} tasks of {which} on {where}, {slots} at once"

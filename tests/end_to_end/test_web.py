@@ -1,0 +1,114 @@
+"""The pages in real processes: served, and left in good order."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from tests.end_to_end.band import linger, play
+from tests.end_to_end.fleet import COMMAND, Fleet, fleet, until
+from tests.end_to_end.homes import SqliteHome
+
+TOKEN = re.compile(r"http://127\.0\.0\.1:(\d+)/admin/jobs/\?token=(\S+)")
+
+
+@pytest.fixture
+def band(tmp_path):
+    with fleet(tmp_path, SqliteHome(tmp_path)) as running:
+        yield running
+
+
+class Pages:
+    """A process that serves pages at a private address."""
+
+    def __init__(self, band: Fleet, *words: str, **settings: str) -> None:
+        self.process = band.launch([*COMMAND, *words, "--web", "127.0.0.1:0", "--dev"], **settings)
+        until(lambda: TOKEN.search(band.log()), "it has said where the pages are")
+        port, self.token = TOKEN.findall(band.log())[-1]
+        self.port = int(port)
+        until(lambda: self.get("/startup")[0] == 200, "it has started")
+
+    def get(self, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except ConnectionError:
+            return 0, ""
+        finally:
+            connection.close()
+
+
+def test_run_with_pages_runs_jobs_and_serves_the_words_at_the_root(band):
+    pages = Pages(band, "run", band.app)
+    band.drum.enqueue_many_sync([play.call(1)])
+    until(lambda: band.counts().done == 1, "the job is done")
+    assert pages.get("/ready") == (200, "ready\n")
+    assert pages.get("/metrics")[0] == 200
+    status, text = pages.get("/actuator/jobs")
+    assert (status, json.loads(text)["jobs"]["play"]["total_successes"]) == (200, 1)
+
+
+def test_web_alone_serves_pages_and_runs_no_jobs(band):
+    pages = Pages(band, "web", band.app)
+    band.drum.enqueue_many_sync([play.call(1)])
+    assert pages.get("/ready") == (200, "ready\n")
+    assert [replica.info.role for replica in band.replicas()] == ["web"]
+    pages.process.terminate()
+    assert pages.process.wait(25) == 0
+    assert band.counts().ready == 1
+
+
+def test_without_the_token_nobody_comes_in(band):
+    pages = Pages(band, "web", band.app)
+    pages.token = "guess"
+    assert pages.get("/actuator/jobs")[0] == 401
+
+
+def test_sigterm_drains_while_the_words_say_so_and_gives_back_without_an_attempt(band):
+    pages = Pages(band, "run", band.app, WORKER__SHUTDOWN_TIMEOUT="2s")
+    (handle,) = band.drum.enqueue_many_sync([linger.call(60)])
+    until(lambda: band.lines("linger"), "it runs")
+    asked = time.monotonic()
+    pages.process.terminate()
+    until(lambda: pages.get("/ready") == (503, "draining\n"), "it says that it drains")
+    assert pages.process.wait(25) == 0
+    assert time.monotonic() - asked < 15
+    job = band.job(handle.id)
+    assert (job.state, job.attempt) == ("ready", 0)
+
+
+def test_a_second_signal_hurries(band):
+    pages = Pages(band, "run", band.app)
+    band.drum.enqueue_many_sync([linger.call(60)])
+    until(lambda: band.lines("linger"), "it runs")
+    pages.process.send_signal(signal.SIGTERM)
+    until(lambda: pages.get("/ready")[0] == 503, "it drains")
+    pages.process.send_signal(signal.SIGTERM)
+    assert pages.process.wait(15) == 0
+
+
+def test_an_address_in_use_is_said_in_one_sentence(band):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = band.command("web", band.app, "--web", f"127.0.0.1:{port}", "--dev")
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"cannot listen on 127.0.0.1" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--web", "nowhere"), ("--dev", "--auth", "a:b"), ("--auth", "no_such:thing")])
+def test_bad_options_are_said_in_one_sentence(band, words):
+    done = band.command("web", band.app, *words)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+
+
+def test_a_hash_is_made_of_a_password_that_is_asked_for(band):
+    words = [*COMMAND, "web", "--hash-password"]
+    done = subprocess.run(words, input=b"correct horse\ncorrect horse\n", capture_output=True, check=True, timeout=30)
+    assert done.stdout.startswith(b"scrypt$")
