@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from drumline.model.job import Job, JobState
     from drumline.model.options import Backoff, Retention
     from drumline.model.schedule import Rule, Schedule
+    from drumline.model.secret import Secret
     from drumline.task import Call, Task
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Rule",
     "Schedule",
     "SchemaMismatch",
+    "Secret",
     "Snooze",
     "StoreError",
     "StoreUnreachable",
@@ -73,6 +75,7 @@ _PLACES = {
     **dict.fromkeys(("Job", "JobState"), "drumline.model.job"),
     **dict.fromkeys(("Backoff", "Retention"), "drumline.model.options"),
     **dict.fromkeys(("Rule", "Schedule"), "drumline.model.schedule"),
+    "Secret": "drumline.model.secret",
 }
 
 

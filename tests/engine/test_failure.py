@@ -2,11 +2,11 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from drumline.engine.failure import failure, raised
+from drumline.engine.failure import failure, raised, without_secrets
 from drumline.errors import GiveUp, Retry, Snooze
 from drumline.model.result import ERROR_LIMIT
 from drumline.policy.task import define
-from drumline.policy.verdict import Wish
+from drumline.policy.verdict import Raised, Wish
 
 
 def work() -> None: ...
@@ -126,3 +126,14 @@ def test_what_a_task_asks_for_aloud_counts_whatever_retry_on_says():
     task = define(work, retry_on=(OSError,))
     assert raised(task, Retry(after=1)).wish is Wish.RETRY
     assert raised(task, Snooze(1)).wish is Wish.SNOOZE
+
+
+def test_an_error_is_kept_without_the_secrets_of_the_arguments():
+    kept = without_secrets(TASK, b'{"password":"hunter22"}', raised(TASK, caught(ValueError("wrong: hunter22"))))
+    assert isinstance(kept, Raised)
+    assert (kept.failure.message, "hunter22" in kept.failure.traceback) == ("wrong: ***", False)
+
+
+def test_arguments_that_cannot_be_read_leave_the_error_as_it_is():
+    ending = raised(TASK, caught(ValueError("bad")))
+    assert without_secrets(TASK, b"{", ending) is ending

@@ -108,3 +108,9 @@ def test_an_instant_in_milliseconds_is_never_later_than_itself(instant):
 @pytest.mark.parametrize(("micros", "expected"), [(0, 0), (999, 0), (1000, 1), (-1, -1), (86_400_000_001, 86_400_000)])
 def test_a_span_is_told_in_whole_milliseconds(micros, expected):
     assert millis(timedelta(microseconds=micros)) == expected
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59-23:00"])
+def test_an_instant_outside_the_years_that_can_be_told_is_refused(text):
+    with pytest.raises(BadOption, match="at must be an instant of the years 1 to 9999"):
+        parse_instant(text, "at")

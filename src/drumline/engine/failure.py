@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import traceback
 
+import msgspec
+
 from drumline.errors import BadOption, GiveUp, Retry, Snooze
 from drumline.model.job import Failure
+from drumline.model.redact import Redactor
 from drumline.model.result import cut
 from drumline.policy.retry import parse_after
 from drumline.policy.task import TaskDefinition
-from drumline.policy.verdict import Raised, Wish
+from drumline.policy.verdict import Ending, Misfit, Raised, Wish
 
-__all__ = ["failure", "raised"]
+__all__ = ["failure", "raised", "without_secrets"]
 
 
 def failure(error: BaseException) -> Failure:
@@ -26,6 +29,20 @@ def failure(error: BaseException) -> Failure:
     except Exception as broken:  # noqa: BLE001 - the same
         trace = f"(its traceback cannot be shown: {type(broken).__name__})"
     return Failure(kind, cut(message), cut(trace))
+
+
+def without_secrets(definition: TaskDefinition, args: bytes, ending: Ending) -> Ending:
+    """The same ending, whose error does not repeat what the arguments hold of secrets."""
+    if not isinstance(ending, Raised | Misfit):
+        return ending
+    try:
+        redact = Redactor(msgspec.json.decode(args), definition.codec.signature.secrets)
+    except (msgspec.DecodeError, BadOption):
+        # What cannot be read was not given to the task, so its error does not repeat it.
+        return ending
+    told = ending.failure
+    kept = Failure(told.type, redact.known(told.message), redact.known(told.traceback))
+    return msgspec.structs.replace(ending, failure=kept)
 
 
 def raised(definition: TaskDefinition, error: BaseException) -> Raised:

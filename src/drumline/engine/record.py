@@ -15,6 +15,7 @@ from itertools import islice
 from drumline.clock import Clock
 from drumline.engine.closing import job_closed
 from drumline.engine.execution import Execution, Executions
+from drumline.engine.failure import without_secrets
 from drumline.errors import StoreError
 from drumline.events import ClaimLost, Events, StaleWrite
 from drumline.model.claim import Claim, ClaimRef, Note
@@ -75,8 +76,9 @@ class Recorder:
             self._executions.remove(execution)
             self._on_written()
             return
+        kept = without_secrets(execution.definition, execution.claim.args, ending)
         self._outcomes[execution.claim.ref] = verdict(
-            execution.claim, ending, by=self._by, started_at=execution.started_at, ended_at=execution.now()
+            execution.claim, kept, by=self._by, started_at=execution.started_at, ended_at=execution.now()
         )
         self._on_outcome()
 

@@ -38,7 +38,10 @@ def parse_instant(value: object, option: str) -> datetime:
             raise BadOption(option, "an instant with a time zone, such as 2026-05-05T14:00:00Z", value) from None
     if not isinstance(instant, datetime) or instant.tzinfo is None:
         raise BadOption(option, "an instant with a time zone (an aware datetime)", value)
-    return from_millis(to_millis(instant))
+    try:
+        return from_millis(to_millis(instant))
+    except (OverflowError, ValueError):
+        raise BadOption(option, "an instant of the years 1 to 9999, in UTC", value) from None
 
 
 def millis(span: timedelta) -> int:

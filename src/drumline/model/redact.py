@@ -60,9 +60,13 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """A sentence, a traceback, an address."""
+        return _IN_TEXT.sub(rf"\1{HIDDEN}", _USERINFO.sub(rf"\1{HIDDEN}@", self.known(text)))
+
+    def known(self, text: str) -> str:
+        """The text without the secrets of the arguments, and else as it is: fit to be kept."""
         for known in self._known:
             text = text.replace(known, HIDDEN)
-        return _IN_TEXT.sub(rf"\1{HIDDEN}", _USERINFO.sub(rf"\1{HIDDEN}@", text))
+        return text
 
     def _pair(self, name: str, value: Any) -> Any:
         is_hidden = is_secret_name(name) and value is not None and not isinstance(value, bool)

@@ -14,6 +14,7 @@ import msgspec
 from drumline.errors import BadOption
 from drumline.model.context import Context
 from drumline.model.foreign import foreign_types
+from drumline.model.secret import is_secret_type
 
 __all__ = ["Parameter", "Signature", "describe", "find_code", "is_unresolved", "read_signature"]
 
@@ -41,6 +42,11 @@ class Signature(msgspec.Struct, frozen=True):
     parameters: tuple[Parameter, ...]
     takes_context: bool
     returns: Any
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The parameters whose values are not to be shown."""
+        return frozenset(one.name for one in self.parameters if is_secret_type(one.annotation))
 
 
 def read_signature(function: Callable[..., Any], where: str, scope: Mapping[str, Any] | None = None) -> Signature:

@@ -6,16 +6,23 @@ from starlette.responses import Response
 
 from drumline.web.access import UserRole
 from drumline.web.answers import answer_json
+from drumline.web.api.fleet import FLEET_ENTRIES
+from drumline.web.api.jobs import JOB_ENTRIES
+from drumline.web.api.openapi import openapi_entry
+from drumline.web.api.schedules import SCHEDULE_ENTRIES
 from drumline.web.site import Ask, Entry
 
-__all__ = ["PAGES"]
+__all__ = ["API", "PAGES"]
 
 
 async def answer_index(ask: Ask) -> Response:
     """What can be asked for here."""
     from importlib.metadata import version
 
-    return answer_json({"drumline": version("drumline"), "replica_id": ask.web.drum.replica_name})
+    prefix = ask.request.scope.get("root_path", "")
+    return answer_json({"drumline": version("drumline"), "openapi": f"{prefix}/api/openapi.json"})
 
 
-PAGES = (Entry(method="GET", path="/", role=UserRole.VIEWER, handle=answer_index),)
+_DESCRIBED = (*JOB_ENTRIES, *SCHEDULE_ENTRIES, *FLEET_ENTRIES)
+API = (*_DESCRIBED, openapi_entry(_DESCRIBED))
+PAGES = (Entry(method="GET", path="/", role=UserRole.VIEWER, handle=answer_index), *API)

@@ -41,6 +41,10 @@ class Ask:
         """Whose name the audit shows."""
         return "unknown" if self.user is None else self.user.name
 
+    def tell(self, what: str, *facts: object) -> None:
+        """Put what was done into the log, with who did it."""
+        logger.info(f"%s {what}", self.who, *facts)  # noqa: G004 - the words are the caller's own, not data
+
 
 Handle = Callable[[Ask], Awaitable[Response]]
 Schema = Mapping[str, Any]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, TypeVar
 
+from drumline.errors import BadOption
 from drumline.model.instant import to_millis
 from drumline.model.job import Job, JobState, LogLine
 from drumline.model.query import AuditRow, Count, JobFilter, Page, SeriesPoint
@@ -85,6 +86,8 @@ def _page(items: Iterable[T], order: Callable[[T], tuple[int, str]], after: str 
     rows = sorted(items, key=order, reverse=True)
     if after is not None:
         moment, _, rest = after.partition(" ")
+        if not (moment.isascii() and moment.isdecimal()):
+            raise BadOption("after", "the `next` of an earlier page", after)
         rows = [row for row in rows if order(row) < (int(moment), rest)]
     page = rows[:limit]
     more = len(rows) > limit

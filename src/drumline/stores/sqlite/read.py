@@ -133,7 +133,8 @@ def _read_cursor(after: str | None, size: int) -> list[Any] | None:
         place: list[int | str] = msgspec.json.decode(after, type=list[int | str])
     except msgspec.MsgspecError:
         place = []
-    if len(place) != size:
+    is_ours = len(place) == size and all(isinstance(part, str) or abs(part) <= _TOP for part in place)
+    if not is_ours:
         raise BadOption("after", "the `next` of an earlier page", after)
     return place
 
