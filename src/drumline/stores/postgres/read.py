@@ -34,8 +34,9 @@ _rule = msgspec.json.Decoder(Rule)
 
 def counts() -> Operation[list[Count]]:
     rows = yield Statement(_SQL["count_jobs"])
+    oldest = {(queue, task): due for queue, task, due in (yield Statement(_SQL["find_oldest_ready"]))}
     # A row that has become empty, and of which no attempt was ever closed, tells nothing.
-    return [_count(row) for row in rows if any(row[2:9])]
+    return [_count(row, oldest.get((row[0], row[1]))) for row in rows if any(row[2:9])]
 
 
 def series(start: datetime, end: datetime) -> Operation[list[SeriesPoint]]:
@@ -151,7 +152,7 @@ def _read_cursor(after: str | None, size: int) -> list[Any] | None:
     return place
 
 
-def _count(row: Row) -> Count:
+def _count(row: Row, oldest: int | None) -> Count:
     queue, task, ready, delayed, running, done, dead, cancelled, _, total_done, total_failures, last_error = row
     return Count(
         queue=queue,
@@ -165,6 +166,7 @@ def _count(row: Row) -> Count:
         total_done=total_done,
         total_failures=total_failures,
         last_error=last_error,
+        oldest_ready=instant_or_none(oldest),
     )
 
 

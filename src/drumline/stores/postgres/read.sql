@@ -25,6 +25,32 @@ from {schema}.total
 full join recent using (queue, task)
 order by queue, task
 
+-- name: find_oldest_ready
+-- Since when the oldest ready job of each queue and task is due: one look into the index for each priority in use.
+with recursive lane (queue, task, rank, due) as (
+  (
+    select queue, task, rank, due
+    from {schema}.job
+    where state = 'r'
+    order by queue, task, rank, due, id
+    limit 1
+  )
+  union all
+  select following.queue, following.task, following.rank, following.due
+  from lane
+  cross join lateral (
+    select queue, task, rank, due
+    from {schema}.job
+    where state = 'r'
+      and (queue, task, rank) > (lane.queue, lane.task, lane.rank)
+    order by queue, task, rank, due, id
+    limit 1
+  ) as following
+)
+select queue, task, min(due)
+from lane
+group by queue, task
+
 -- name: read_series
 -- Some minutes, as far as they were folded.
 select minute, queue, task, done, failed, dead, cancelled, waits, runs

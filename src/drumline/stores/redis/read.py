@@ -33,7 +33,7 @@ _CUT = b"!"
 
 
 def counts() -> Operation[list[Count]]:
-    numbers, totals = yield Call("counts")
+    numbers, totals, since = yield Call("counts")
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for lane, state, number in _fields(numbers):
         rows.setdefault(lane, {})[_COLUMNS[state]] = int(number)
@@ -43,6 +43,9 @@ def counts() -> Operation[list[Count]]:
             row["last_error"] = value.decode()
         elif what in _TOTALS:
             row[_TOTALS[what]] = int(value)
+    for name, due in zip(since[::2], since[1::2], strict=True):
+        queue, task = name.decode().split(" ")
+        rows.setdefault((queue, task), {})["oldest_ready"] = instant(int(due))
     return [Count(queue=queue, task=task, **row) for (queue, task), row in sorted(rows.items())]
 
 
