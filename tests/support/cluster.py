@@ -83,7 +83,7 @@ def new_watched() -> Iterator[Watched]:
             until(lambda: _follows(client), "the replica follows")
         rules = (
             f"monitor {_SENTINEL} 127.0.0.1 {master.port} 1",
-            f"down-after-milliseconds {_SENTINEL} 300",
+            f"down-after-milliseconds {_SENTINEL} 1000",
             f"failover-timeout {_SENTINEL} 2000",
         )
         config = "\n".join(f"sentinel {rule}" for rule in rules)
