@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from drumline.model.options import Backoff, Retention
     from drumline.model.schedule import Rule, Schedule
     from drumline.model.secret import Secret
-    from drumline.task import Call, Task
+    from drumline.task import Call, Task, Tasks
 
 __all__ = [
     "Backoff",
@@ -61,6 +61,7 @@ __all__ = [
     "StoreUnreachable",
     "StoreUnusable",
     "Task",
+    "Tasks",
     "UnknownSchedule",
     "UnknownTask",
     "current",
@@ -69,7 +70,7 @@ __all__ = [
 # Where the names live that are not errors. A name is imported when it is first asked for: `drumline --help` needs none.
 _PLACES = {
     "Drumline": "drumline.app",
-    **dict.fromkeys(("Call", "Task"), "drumline.task"),
+    **dict.fromkeys(("Call", "Task", "Tasks"), "drumline.task"),
     "JobHandle": "drumline.client",
     **dict.fromkeys(("Context", "current"), "drumline.model.context"),
     **dict.fromkeys(("Job", "JobState"), "drumline.model.job"),

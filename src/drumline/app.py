@@ -39,7 +39,7 @@ from drumline.policy.task import TaskDefinition, define, define_elsewhere
 from drumline.schedules import Schedules
 from drumline.stores.base import Store
 from drumline.stores.open import open_store
-from drumline.task import Call, ScheduleDecorator, Task, TaskDecorator
+from drumline.task import Call, DeclaredTasks, ScheduleDecorator, Task, TaskDecorator
 
 if TYPE_CHECKING:
     from drumline.config import Configuration, Settings
@@ -90,6 +90,8 @@ class Drumline:
         self._schedule_tasks: dict[str, TaskDefinition] = {}
         self._board = Board(self._clock, self._schedules)
         self._client = Client(self.store, clock=self._clock, decode_result=self._decode_result)
+        # Every task that is declared, by name; as a dependency of FastAPI, the tasks that a request adds.
+        self.tasks = DeclaredTasks(self._declared)
         self._blocking_loop = BlockingLoop()
 
     # Tasks.
@@ -117,9 +119,7 @@ class Drumline:
         """A task whose code lives in another program: it can be enqueued here, not run."""
         return Task(self, define_elsewhere(name, defaults=self.settings.jobs.options, **options))
 
-    @property
-    def tasks(self) -> Mapping[str, TaskDefinition]:
-        """Every task that is declared, by name."""
+    def _declared(self) -> Mapping[str, TaskDefinition]:
         self._import()
         return {name: task for name, task in sorted(self._registry.items()) if name == task.name}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
@@ -15,7 +16,7 @@ from drumline.model.job import NewJob
 from drumline.policy.call import NO_CHOICE, CallOptions, UsingOptions, choose, make_encoded_job, make_job
 from drumline.policy.task import TaskDefinition
 
-__all__ = ["Call", "Enqueuer", "ScheduleDecorator", "Task", "TaskDecorator"]
+__all__ = ["Added", "Call", "DeclaredTasks", "Enqueuer", "ScheduleDecorator", "Task", "TaskDecorator", "Tasks"]
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -90,6 +91,10 @@ class Task(Generic[P, C, R]):
             make_encoded_job(self.definition, data, self._options, fresh_id=fresh_id()), self._options.transaction
         )
 
+    def added(self, *args: P.args, **kwargs: P.kwargs) -> Added:
+        """The call as a request adds it."""
+        return Added(self._enqueuer, self.call(*args, **kwargs))
+
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Make a job of this call. It is durable when this returns."""
         return (await self._enqueuer.enqueue_many([self.call(*args, **kwargs)]))[0]
@@ -97,6 +102,75 @@ class Task(Generic[P, C, R]):
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """The same for code that is not async."""
         return self._enqueuer.enqueue_many_sync([self.call(*args, **kwargs)])[0]
+
+
+class Added:
+    """A call that a request has added: it becomes a job before the response is sent, or at the latest behind it."""
+
+    def __init__(self, enqueuer: Enqueuer, call: Call) -> None:
+        self.call = call
+        self._enqueuer = enqueuer
+
+    async def __call__(self) -> None:
+        """Where no `drum.install` takes it out before the response, the framework calls it behind that."""
+        await self._enqueuer.enqueue_many([self.call])
+
+
+class Background(Protocol):
+    """What collects a request's background tasks, in FastAPI and Starlette alike."""
+
+    def add_task(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> None: ...
+
+
+class Tasks:
+    """The tasks of one request: `tasks: Annotated[Tasks, Depends(drum.tasks)]`."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+
+    @overload
+    def add_task(self, function: Task[P, C, R], /, *args: P.args, **kwargs: P.kwargs) -> str: ...  # type: ignore[overload-overlap]
+    @overload
+    def add_task(self, function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> None: ...
+
+    def add_task(self, function: Any, /, *args: Any, **kwargs: Any) -> str | None:
+        """Make a job of this call when the handler returns, and tell its id; others run behind the response."""
+        if not isinstance(function, Task):
+            self._background.add_task(function, *args, **kwargs)
+            return None
+        added = function.added(*args, **kwargs)
+        self._background.add_task(added)
+        return added.call.job.id
+
+
+class DeclaredTasks(Mapping[str, TaskDefinition]):
+    """`drum.tasks`: every task that is declared, by name; as a dependency of FastAPI, the tasks of one request."""
+
+    def __init__(self, declared: Callable[[], Mapping[str, TaskDefinition]]) -> None:
+        self._declared = declared
+
+    def __getitem__(self, name: str) -> TaskDefinition:
+        return self._declared()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared())
+
+    def __len__(self) -> int:
+        return len(self._declared())
+
+    # FastAPI keeps dependencies in dicts; there is one of these for each app.
+    __hash__ = object.__hash__
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What FastAPI has to give: its own collection of the request's background tasks."""
+        from starlette.background import BackgroundTasks
+
+        by_name = inspect.Parameter("background", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=BackgroundTasks)
+        return inspect.Signature([by_name])
+
+    def __call__(self, background: Background) -> Tasks:
+        return Tasks(background)
 
 
 class ScheduleDecorator(Protocol):

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
@@ -43,6 +44,38 @@ class Pages:
             return 0, ""
         finally:
             connection.close()
+
+
+class Server:
+    """A web server of its own, with the program of `webapp` in it."""
+
+    def __init__(self, band: Fleet, **settings: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        words = ["uvicorn", "tests.end_to_end.webapp:app", "--port", str(self.port)]
+        self.process = band.launch([sys.executable, "-m", *words], **settings)
+        until(lambda: self.ask("GET", "/actuator/live") == 200, "it serves")
+
+    def ask(self, method: str, path: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request(method, path)
+            return connection.getresponse().status
+        except ConnectionError:
+            return 0
+        finally:
+            connection.close()
+
+
+def test_a_background_task_outlives_a_crash_right_after_the_response(band):
+    server = Server(band)
+    assert server.ask("POST", "/play/7") == 200
+    server.process.kill()
+    assert server.process.wait(10) == -signal.SIGKILL
+    assert band.counts().ready == 1
+    Server(band, TEST_ROLE="combined")
+    until(lambda: band.counts().done == 1, "the job is done after a restart")
+    assert [line[1] for line in band.lines("start")] == ["7"]
 
 
 def test_run_with_pages_runs_jobs_and_serves_the_words_at_the_root(band):

@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.routing import Mount
 
 from drumline.errors import BadOption
 from drumline.model.replica import Role
 from drumline.web.access import Given
+from drumline.web.background import EnqueueBackgroundTasks
 from drumline.web.resident import read_role, reside
 from drumline.web.sites import make_root_site, make_sites
 from drumline.web.web import Web
@@ -40,6 +42,8 @@ def install(
     part = read_role(role)
     for prefix, site in make_sites(web, auth, path=path, actuator=actuator, track=track).items():
         app.mount(prefix, site)
+    # The last of them is the innermost, next to the handlers.
+    app.user_middleware.append(Middleware(EnqueueBackgroundTasks, drum=drum))
     own = app.router.lifespan_context
 
     # A mounted app's lifespan is never run, so the host's is wrapped: its resources open first, and close last.
