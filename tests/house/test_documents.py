@@ -68,6 +68,8 @@ def test_python_blocks_of_the_document_run(document, tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+# Each command is a process of its own.
+@pytest.mark.timeout(240)
 def test_commands_of_the_document_exist(document):
     commands = read_commands(read_blocks(document.read_text()))
     ours = [command for command in commands if Path(command[0]).name == "drumline"]
