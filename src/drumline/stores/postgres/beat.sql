@@ -7,13 +7,23 @@ held as materialized (
   select *
   from json_to_recordset(%(held)s::json) as h (id uuid, fence bigint)
 ),
--- By an array first, so that the primary key is used whatever the planner believes of the table. Not by a place that
--- was looked up before: a job that speaks in this very moment moves, and its claim would be taken for lost.
+-- In their order, as all who hold several jobs, so that they wait for each other in turn. By an array, so that the
+-- primary key is used whatever the planner believes of the table.
+locked as materialized (
+  select id
+  from {schema}.job
+  where id = any (array(select id from held))
+    and state = 'x'
+  order by id
+  for no key update
+),
+-- By id, and not by the place where it was found: a job that speaks in this very moment moves, and its claim would be
+-- taken for lost.
 kept as (
   update {schema}.job
   set lease = now + term
   from held, present
-  where job.id = any (array(select id from held))
+  where job.id = any (array(select id from locked))
     and job.id = held.id
     and job.fence = held.fence
     and job.state = 'x'

@@ -57,6 +57,7 @@ def command(step: Step, asked: Command) -> Operation[list[Answer]]:
         ids = find_uuids(asked.ids)
         rows = yield Statement(_SQL["find_schedules_of"], {"ids": ids})
         yield from lock_schedules(name for (name,) in rows)
+        yield Statement(_SQL["lock_jobs"], {"ids": ids})
         answers = yield from in_turn(_command_one(step, asked, job_id) for job_id in asked.ids)
         yield from _tell_audit(step, asked.id, asked.by, asked.kind.value, asked.ids, answers, asked.part_of)
     return answers

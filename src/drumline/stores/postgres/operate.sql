@@ -62,6 +62,14 @@ from {schema}.job
 where id = any (%(ids)s::uuid[])
   and schedule is not null
 
+-- name: lock_jobs
+-- Hold the unfinished jobs, in their order, as all who hold several: so that they wait for each other in turn.
+select id
+from {schema}.job
+where id = any (%(ids)s::uuid[])
+order by id
+for update
+
 -- name: find_unfinished_job
 -- An unfinished job, as far as a command has to know it.
 select options
