@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
 from tests.end_to_end.band import linger, play
 from tests.end_to_end.fleet import COMMAND, Fleet, fleet, until
 from tests.end_to_end.homes import SqliteHome
+from tests.end_to_end.webapp import TOKEN as TOKEN_OF_THE_APP
 
 TOKEN = re.compile(r"http://127\.0\.0\.1:(\d+)/admin/jobs/\?token=(\S+)")
 
@@ -115,6 +117,42 @@ def test_sigterm_drains_while_the_words_say_so_and_gives_back_without_an_attempt
     assert time.monotonic() - asked < 15
     job = band.job(handle.id)
     assert (job.state, job.attempt) == ("ready", 0)
+
+
+def open_stream(port: int, token: str) -> http.client.HTTPConnection:
+    """A watcher who has been told something, and stays."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/admin/jobs/api/events", headers={"Authorization": f"Bearer {token}"})
+    answer = connection.getresponse()
+    assert (answer.status, answer.readline()) == (200, b"retry: 2000\n")
+    return connection
+
+
+def test_an_open_stream_does_not_hold_up_the_drain(band):
+    pages = Pages(band, "run", band.app, WORKER__SHUTDOWN_TIMEOUT="500ms")
+    (handle,) = band.drum.enqueue_many_sync([linger.call(60)])
+    until(lambda: band.lines("linger"), "it runs")
+    with closing(open_stream(pages.port, pages.token)):
+        asked = time.monotonic()
+        pages.process.terminate()
+        assert pages.process.wait(25) == 0
+    assert time.monotonic() - asked < 10
+    job = band.job(handle.id)
+    assert (job.state, job.attempt) == ("ready", 0)
+
+
+def test_a_web_server_with_an_open_stream_leaves_in_good_order(band):
+    server = Server(band, TEST_ROLE="combined", WORKER__SHUTDOWN_TIMEOUT="500ms")
+    (handle,) = band.drum.enqueue_many_sync([linger.call(60)])
+    until(lambda: band.lines("linger"), "it runs")
+    with closing(open_stream(server.port, TOKEN_OF_THE_APP)):
+        server.process.terminate()
+        # The server ends itself by the signal, once all is done.
+        assert server.process.wait(25) in (0, -signal.SIGTERM)
+    assert "Application shutdown complete" in band.log()
+    job = band.job(handle.id)
+    assert (job.state, job.attempt) == ("ready", 0)
+    assert band.replicas() == []
 
 
 def test_a_second_signal_hurries(band):

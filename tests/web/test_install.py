@@ -1,4 +1,5 @@
 import asyncio
+import signal
 import sys
 from contextlib import asynccontextmanager
 
@@ -119,6 +120,21 @@ async def test_a_store_that_is_lost_is_not_ready(drum, monkeypatch):
     assert (answer.status, answer.text) == (503, "lost\n")
     answer = await browser.known_as(bearer(TOKENS["viewer"])).get("/actuator/jobs")
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+
+
+async def test_a_signal_is_overheard_and_still_handled_by_the_program(drum):
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        async with living(serve(drum, AUTH)):
+            await eventually(lambda: drum.running_here and drum.running_here[0].has_begun)
+            signal.raise_signal(signal.SIGTERM)
+            await eventually(lambda: not drum.running_here)
+            assert heard == [signal.SIGTERM]
+        signal.raise_signal(signal.SIGTERM)
+        assert heard == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 async def test_the_pages_can_be_mounted_anywhere(drum):

@@ -51,6 +51,7 @@ EXPECTED = {
     ("GET", "/admin/jobs/api/counts"): VIEWER,
     ("GET", "/admin/jobs/api/series"): VIEWER,
     ("GET", "/admin/jobs/api/audit"): VIEWER,
+    ("GET", "/admin/jobs/api/events"): VIEWER,
     ("GET", "/admin/jobs/api/openapi.json"): VIEWER,
 }
 

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from drumline.web.access import UserRole
 from drumline.web.answers import answer_json
+from drumline.web.api.events import EVENT_ENTRIES
 from drumline.web.api.fleet import FLEET_ENTRIES
 from drumline.web.api.jobs import JOB_ENTRIES
 from drumline.web.api.openapi import openapi_entry
@@ -23,6 +24,6 @@ async def answer_index(ask: Ask) -> Response:
     return answer_json({"drumline": version("drumline"), "openapi": f"{prefix}/api/openapi.json"})
 
 
-_DESCRIBED = (*JOB_ENTRIES, *SCHEDULE_ENTRIES, *FLEET_ENTRIES)
+_DESCRIBED = (*JOB_ENTRIES, *SCHEDULE_ENTRIES, *FLEET_ENTRIES, *EVENT_ENTRIES)
 API = (*_DESCRIBED, openapi_entry(_DESCRIBED))
 PAGES = (Entry(method="GET", path="/", role=UserRole.VIEWER, handle=answer_index), *API)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from drumline.errors import BadOption, StoreError
 from drumline.model.replica import Role
+from drumline.web.overhear import overhearing
 
 if TYPE_CHECKING:
     from drumline.web.web import Web
@@ -33,20 +34,30 @@ def read_role(given: Role | str | None) -> Role | None:
 
 @asynccontextmanager
 async def reside(web: Web, role: Role | None) -> AsyncIterator[None]:
-    """Run that part of a replica while the context is open. Signals are the web server's."""
+    """Run that part of a replica while the context is open.
+
+    Signals are the web server's; but most servers wait for open streams to end before they tell a program to shut down.
+    So a signal is overheard: streams end, nothing more is claimed, and a second one hurries.
+    """
     leaving = asyncio.Event()
-    if role is None:
-        yield
-        await web.close()
-        return
-    web.expects_worker = True
-    work = asyncio.create_task(_work(web, role, leaving))
+
+    def leave() -> None:
+        if leaving.is_set():
+            for worker in web.drum.running_here:
+                worker.stop()
+        leaving.set()
+        web.begin_to_leave()
+
+    web.expects_worker = role is not None
+    work = None if role is None else asyncio.create_task(_work(web, role, leaving))
     try:
-        yield
+        with overhearing(leave):
+            yield
     finally:
         await web.close()
         leaving.set()
-        await work
+        if work is not None:
+            await work
 
 
 async def _work(web: Web, role: Role, leaving: asyncio.Event) -> None:

@@ -10,6 +10,7 @@ from drumline.schedules import Schedules
 from drumline.web.health import Pulse
 from drumline.web.metrics import open_metrics
 from drumline.web.pace import Pace
+from drumline.web.sampler import Sampler
 
 if TYPE_CHECKING:
     from drumline.app import Drumline
@@ -29,6 +30,7 @@ class Web:
         # Whether a worker belongs to this process, so that it has not started before that has.
         self.expects_worker = False
         self.is_leaving = False
+        self.sampler = Sampler(self)
 
     def client(self, who: str) -> Client:
         """A client that acts in this person's name."""
@@ -38,6 +40,12 @@ class Web:
         """The fleet's schedules, with verbs in this person's name."""
         return self.drum.schedules_through(self.client(who))
 
-    async def close(self) -> None:
-        """End what goes on by itself: the program is about to leave."""
+    def begin_to_leave(self) -> None:
+        """The program is about to leave: say so, and send watchers home."""
         self.is_leaving = True
+        self.sampler.dismiss()
+
+    async def close(self) -> None:
+        """End what goes on by itself."""
+        self.begin_to_leave()
+        await self.sampler.close()
