@@ -101,8 +101,11 @@ def test_a_worker_drains_and_ends(folder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_worker_in_good_order(folder, number):
-    words = [DRUMLINE, "run", "shop:drum"]
+@pytest.mark.parametrize(
+    "shell", [(), ("sh", "-c", 'trap "" INT; exec "$@"', "sh")], ids=["alone", "in the background"]
+)
+def test_a_signal_ends_a_worker_in_good_order(folder, number, shell):
+    words = [*shell, DRUMLINE, "run", "shop:drum"]
     env = environment(DRUMLINE_LOG__FORMAT="json")
     with subprocess.Popen(words, cwd=folder, env=env, stderr=subprocess.PIPE, text=True) as worker:
         assert worker.stderr is not None

@@ -103,7 +103,9 @@ def start(
     from drumline.cli.app import load_app
     from drumline.cli.logs import set_up_logging
 
-    # Until the worker listens, a polite end is the same as Ctrl-C: nothing has been claimed.
+    # Until the worker listens, a polite end is the same as Ctrl-C: nothing has been claimed. A shell lets what it
+    # starts in the background ignore Ctrl-C, and the polite end would be ignored with it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         drum = load_app(name)
