@@ -77,6 +77,7 @@ class Drumline:
         # By name and by alias.
         self._registry: dict[str, TaskDefinition] = {}
         self._configuration: Configuration | None = None
+        self._secret: bytes | None = None
         self._store: Store | None = None
         # Takes the place of the store that the settings name.
         self._stand_in: Store | None = None
@@ -89,7 +90,9 @@ class Drumline:
         self._schedules: dict[str, Schedule] = {}
         self._schedule_tasks: dict[str, TaskDefinition] = {}
         self._board = Board(self._clock, self._schedules)
-        self._client = Client(self.store, clock=self._clock, decode_result=self._decode_result)
+        self._client = Client(
+            self.store, clock=self._clock, decode_result=self._decode_result, secret=lambda: self.secret
+        )
         # Every task that is declared, by name; as a dependency of FastAPI, the tasks that a request adds.
         self.tasks = DeclaredTasks(self._declared)
         self._blocking_loop = BlockingLoop()
@@ -242,7 +245,14 @@ class Drumline:
 
     def client(self, *, via: str, who: str) -> Client:
         """A client in somebody's name: what it does stands in the audit as theirs, done through this door."""
-        return Client(self.store, clock=self._clock, decode_result=self._decode_result, via=via, who=who)
+        return Client(
+            self.store,
+            clock=self._clock,
+            decode_result=self._decode_result,
+            via=via,
+            who=who,
+            secret=lambda: self.secret,
+        )
 
     @property
     def queues(self) -> Queues:
@@ -383,15 +393,17 @@ class Drumline:
         actuator: str | None = "/actuator",
         track: str | None = "/track",
         role: Role | str | None = Role.COMBINED,
+        owner: Callable[[Any], Any] | None = None,
     ) -> None:
         """Make it part of a FastAPI or Starlette app: its pages, and a worker and scheduler that live as long as it.
 
         `auth`: who may come in; without it all but the open words answer 403. A path that is None is not served.
         `role`: which parts run in this process: combined, worker, scheduler, web, or None for the pages alone.
+        `owner`: a function of the request that tells which end user tracks a job; needed for jobs that name an owner.
         """
         with _needing("web"):
             from drumline.web.install import install
-        install(self, app, auth=auth, path=path, actuator=actuator, track=track, role=role)
+        install(self, app, auth=auth, path=path, actuator=actuator, track=track, role=role, owner=owner)
 
     def asgi(
         self,
@@ -401,11 +413,12 @@ class Drumline:
         actuator: str | None = "/actuator",
         track: str | None = "/track",
         role: Role | str | None = None,
+        owner: Callable[[Any], Any] | None = None,
     ) -> Any:
         """The same pages as an ASGI app of their own, to be mounted in a program of any framework, or served alone."""
         with _needing("web"):
             from drumline.web.install import make_app
-        return make_app(self, auth=auth, path=path, actuator=actuator, track=track, role=role)
+        return make_app(self, auth=auth, path=path, actuator=actuator, track=track, role=role, owner=owner)
 
     # Life.
 
@@ -422,6 +435,15 @@ class Drumline:
     @property
     def settings(self) -> Settings:
         return self.configuration.settings
+
+    @property
+    def secret(self) -> bytes:
+        """What the processes of this fleet share and nobody else knows: tokens for end users are sealed with it."""
+        if self._secret is None:
+            from drumline.config.secret import fleet_secret
+
+            self._secret = fleet_secret(self.settings)
+        return self._secret
 
     async def store(self) -> Store:
         """The store, opened and migrated."""
@@ -460,7 +482,7 @@ class Drumline:
         own = self._store, self._ready_in, self._clock, self._client, self._board
         self._store, self._ready_in, self._clock, self._stand_in = None, None, clock, store
         self._board = Board(clock, self._schedules)
-        self._client = client(self.store, clock=clock, decode_result=self._decode_result)
+        self._client = client(self.store, clock=clock, decode_result=self._decode_result, secret=lambda: self.secret)
         try:
             yield self._client
         finally:

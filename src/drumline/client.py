@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from drumline.clock import Clock, fresh_id
-from drumline.errors import BadOption, JobCancelled, JobDead, JobNotFound
+from drumline.errors import BadOption, DrumlineError, JobCancelled, JobDead, JobNotFound
 from drumline.model.instant import Duration, parse_duration, parse_instant
 from drumline.model.job import ENDED, Enqueued, Job, JobState, LogLine, Source, Start
 from drumline.model.query import Answer, By, Command, CommandKind, Counts, JobFilter, PauseKind
 from drumline.model.replica import Replica
+from drumline.model.token import make_token
 from drumline.stores.base import Store, topic
 
 __all__ = ["Client", "JobHandle", "Jobs", "Queues", "job_filter"]
@@ -48,6 +49,11 @@ class JobHandle(Generic[R]):
         if self._job is None:
             raise JobNotFound(f"job {self.id}: not read yet; await job.refresh() first")
         return self._job
+
+    @property
+    def tracking_token(self) -> str:
+        """For an end user: `GET /track/{token}` tells how this job is doing. It cannot be guessed."""
+        return self._client.tracking_token(self.id)
 
     async def refresh(self) -> JobHandle[R]:
         """Read the job again."""
@@ -251,6 +257,7 @@ class Client:
         decode_result: Callable[[Job], Any],
         via: str = "code",
         who: str | None = None,
+        secret: Callable[[], bytes] | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -259,8 +266,15 @@ class Client:
         self.via = via
         # In whose name; None: the operating system's user.
         self._who = who
+        self._secret = secret
         self.jobs = Jobs(self)
         self.queues = Queues(self)
+
+    def tracking_token(self, job_id: str) -> str:
+        """What lets an end user follow this job, and nobody who only knows its id."""
+        if self._secret is None:
+            raise DrumlineError("tracking tokens are made by the program's own Drumline")
+        return make_token(self._secret(), job_id)
 
     def by(self, reason: str = "") -> By:
         """Who acts through this client, for the audit."""

@@ -256,18 +256,19 @@ def test_one_store_is_nothing_to_speak_of(load, code, environ):
 def test_every_setting_is_shown_with_its_origin_and_without_secrets(load):
     rows = load(
         {"store.url": "redis://u:secret@h/0"},
-        environ={"DRUMLINE_WORKER__QUEUES": "a,b", "DRUMLINE_JOBS__RETENTION": "1h"},
+        environ={"DRUMLINE_WORKER__QUEUES": "a,b", "DRUMLINE_JOBS__RETENTION": "1h", "DRUMLINE_WEB__SECRET": "x" * 16},
         drumline='app = "a:b"',
     ).rows()
     assert [row for row in rows if row[2] != "default"] == [
         ("store.url", "redis://u:***@h/0", "code"),
         ("jobs.retention", "done=3600s dead=3600s cancelled=3600s", "DRUMLINE_JOBS__RETENTION"),
         ("worker.queues", "a,b", "DRUMLINE_WORKER__QUEUES"),
+        ("web.secret", "***", "DRUMLINE_WEB__SECRET"),
         ("app", "a:b", "drumline.toml"),
     ]
     assert ("jobs.timeout", "none", "default") in rows
     assert ("store.auto_migrate", "true", "default") in rows
-    assert len(rows) == 26
+    assert len(rows) == 28
 
 
 def test_settings_do_not_show_the_store_s_address_and_cannot_be_changed(load):

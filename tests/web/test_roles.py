@@ -23,6 +23,7 @@ EXPECTED = {
     ("GET", "/actuator/jobs"): VIEWER,
     ("GET", "/actuator/info"): VIEWER,
     ("GET", "/actuator/metrics"): VIEWER,
+    ("GET", "/track/{token}"): OPEN,
     ("GET", "/admin/jobs/"): VIEWER,
     ("GET", "/admin/jobs/api/jobs"): VIEWER,
     ("POST", "/admin/jobs/api/jobs"): OPERATOR,

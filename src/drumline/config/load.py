@@ -225,6 +225,8 @@ def _show(key: str, settings: Settings) -> str:
     value: Any = settings
     for part in key.split("."):
         value = getattr(value, part)
+    if key == "web.secret" and value is not None:
+        return "***"
     return mask_url(value) if key in ("store.url", "store.listen_url") and value else _text(value)
 
 

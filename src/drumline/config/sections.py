@@ -22,6 +22,7 @@ __all__ = [
     "Section",
     "Settings",
     "StoreSettings",
+    "WebSettings",
     "WorkerSettings",
 ]
 
@@ -181,6 +182,13 @@ class LogSettings(Section):
     format: Literal["text", "json"] = "text"
 
 
+class WebSettings(Section):
+    """What the pages need besides what `drum.install` is given."""
+
+    # Seals the tokens by which end users follow their jobs; the same in every process of the fleet.
+    secret: Annotated[str | None, Field(min_length=16, repr=False)] = None
+
+
 class Settings(BaseSettings):
     """All settings."""
 
@@ -199,6 +207,7 @@ class Settings(BaseSettings):
     worker: WorkerSettings = WorkerSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     log: LogSettings = LogSettings()
+    web: WebSettings = WebSettings()
     # Modules to import, so that the tasks in them are declared.
     imports: _Texts = ()
     app: Annotated[str, _APP] | None = None

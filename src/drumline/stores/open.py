@@ -10,7 +10,7 @@ from drumline.errors import BadSettings
 from drumline.model.mask import mask_url
 from drumline.stores.base import Store
 
-__all__ = ["open_store"]
+__all__ = ["open_store", "sqlite_path"]
 
 _EXPECTED = (
     "expected postgresql://user@host/database, redis://host:6379/0, "
@@ -38,7 +38,7 @@ def open_store(
     if parts.scheme == "sqlite":
         from drumline.stores.sqlite import SqliteStore
 
-        path = _sqlite_path(url)
+        path = sqlite_path(url)
         return SqliteStore(path, clock=clock, synchronous=synchronous, allow_network_fs=allow_network_fs)
     if parts.scheme.partition("+")[0] in _REDIS:
         return _open_redis(url, namespace, confirm)
@@ -71,7 +71,7 @@ def _open_postgres(url: str, namespace: str, listen_url: str | None) -> Store:
     return PostgresStore(url, namespace=namespace, listen_url=listen_url)
 
 
-def _sqlite_path(url: str) -> str:
+def sqlite_path(url: str) -> str:
     """What follows the three slashes: a path relative to the working directory, or, after a fourth, from the root."""
     parts = urlsplit(url)
     if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:

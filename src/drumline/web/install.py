@@ -16,7 +16,7 @@ from drumline.web.access import Given
 from drumline.web.background import EnqueueBackgroundTasks
 from drumline.web.resident import read_role, reside
 from drumline.web.sites import make_root_site, make_sites
-from drumline.web.web import Web
+from drumline.web.web import Owner, Web
 
 if TYPE_CHECKING:
     from drumline.app import Drumline
@@ -33,12 +33,13 @@ def install(
     actuator: str | None,
     track: str | None,
     role: Role | str | None,
+    owner: Owner | None = None,
 ) -> None:
     """Mount the pages in a FastAPI or Starlette app, and run that part of a replica while it lives."""
     if not isinstance(app, Starlette):
         expected = "a FastAPI or Starlette app; in one of another framework, mount drum.asgi(…)"
         raise BadOption("app", expected, type(app).__name__, "install")
-    web = Web(drum)
+    web = Web(drum, owner=owner)
     part = read_role(role)
     for prefix, site in make_sites(web, auth, path=path, actuator=actuator, track=track).items():
         app.mount(prefix, site)
@@ -63,9 +64,10 @@ def make_app(
     actuator: str | None,
     track: str | None,
     role: Role | str | None,
+    owner: Owner | None = None,
 ) -> Starlette:
     """The pages as an ASGI app. Its lifespan, if whoever mounts it runs that, runs that part of a replica."""
-    web = Web(drum)
+    web = Web(drum, owner=owner)
     sites = make_sites(web, auth, path=path, actuator=actuator, track=track)
     return _assemble(web, [Mount(prefix, site) for prefix, site in sites.items()], read_role(role))
 

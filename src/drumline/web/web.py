@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
 
 from drumline.client import Client
 from drumline.clock import Clock, SystemClock
@@ -15,14 +18,18 @@ from drumline.web.sampler import Sampler
 if TYPE_CHECKING:
     from drumline.app import Drumline
 
-__all__ = ["Web"]
+__all__ = ["Owner", "Web"]
+
+# Which end user asks, as the program itself tells; plain or async.
+Owner = Callable[[Request], Any]
 
 
 class Web:
     """One program's pages."""
 
-    def __init__(self, drum: Drumline, *, clock: Clock | None = None) -> None:
+    def __init__(self, drum: Drumline, *, owner: Owner | None = None, clock: Clock | None = None) -> None:
         self.drum = drum
+        self.owner = owner
         self.clock = clock or SystemClock()
         self.pace = Pace(self.clock)
         self.pulse = Pulse(self)
