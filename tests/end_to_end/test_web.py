@@ -30,8 +30,9 @@ class Pages:
     """A process that serves pages at a private address."""
 
     def __init__(self, band: Fleet, *words: str, **settings: str) -> None:
+        others = len(TOKEN.findall(band.log()))
         self.process = band.launch([*COMMAND, *words, "--web", "127.0.0.1:0", "--dev"], **settings)
-        until(lambda: TOKEN.search(band.log()), "it has said where the pages are")
+        until(lambda: len(TOKEN.findall(band.log())) > others, "it has said where the pages are")
         port, self.token = TOKEN.findall(band.log())[-1]
         self.port = int(port)
         until(lambda: self.get("/startup")[0] == 200, "it has started")
@@ -88,6 +89,25 @@ def test_run_with_pages_runs_jobs_and_serves_the_words_at_the_root(band):
     assert pages.get("/metrics")[0] == 200
     status, text = pages.get("/actuator/jobs")
     assert (status, json.loads(text)["jobs"]["play"]["total_successes"]) == (200, 1)
+
+
+@pytest.mark.timeout(120)
+def test_three_replicas_give_the_same_answers_but_for_their_names(tmp_path, home):
+    names = ["web-1", "web-2", "web-3"]
+    with fleet(tmp_path, home, "tests.end_to_end.clockwork:drum") as band:
+        replicas = [Pages(band, "run", band.app, SCHEDULER__REPLICA_ID=name) for name in names]
+        until(lambda: len(band.lines("tick")) >= 3, "it has ticked")
+        # From here on nothing moves, so that answers can be compared.
+        band.drum.sync.schedules.pause("tick")
+        until(lambda: band.counts().unfinished == 0, "all has ended")
+        tasks = [json.loads(one.get("/actuator/tasks")[1])["scheduled_tasks"] for one in replicas]
+        jobs = [json.loads(one.get("/actuator/jobs")[1]) for one in replicas]
+    assert [schedules["tick"].pop("replica_id") for schedules in tasks] == names
+    assert tasks[0] == tasks[1] == tasks[2]
+    assert jobs[0] == jobs[1] == jobs[2]
+    shown = tasks[0]["tick"]
+    assert (shown["schedule"], shown["current_leader"] in names, shown["paused"]) == ("every 1s", True, True)
+    assert shown["total_runs"] == jobs[0]["jobs"]["tick"]["total_successes"] >= 3
 
 
 def test_web_alone_serves_pages_and_runs_no_jobs(band):
