@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from drumline import Drumline
+from tests.end_to_end.homes import HOMES
 from tests.web.browser import Browser, bearer
 from tests.web.shop import AUTH, TOKENS, make_shop, serve
 
@@ -20,10 +21,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest_asyncio.fixture(params=["memory://", "sqlite:///shop.db"], ids=["memory", "sqlite"])
-async def drum(request: pytest.FixtureRequest) -> AsyncIterator[Drumline]:
+@pytest_asyncio.fixture(params=["memory", *HOMES])
+async def drum(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Drumline]:
     """A shop's tasks, on each store."""
-    drum = make_shop(request.param)
+    if request.param in ("postgres", "redis"):
+        # The servers of the tests have no password of which a secret could be made.
+        monkeypatch.setenv("DRUMLINE_WEB__SECRET", "a secret of the tests")
+    home = None if request.param == "memory" else HOMES[request.param](tmp_path)
+    drum = make_shop("memory://") if home is None else make_shop(home.url, home.namespace)
     yield drum
     await drum.close()
 

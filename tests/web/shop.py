@@ -11,8 +11,8 @@ TOKENS = {role: f"{role}-{role}-token" for role in ("viewer", "operator", "admin
 AUTH = Bearer({token: (role, role) for role, token in TOKENS.items()})
 
 
-def make_shop(url: str) -> Drumline:
-    drum = Drumline(url)
+def make_shop(url: str, namespace: str = "drumline") -> Drumline:
+    drum = Drumline(url, namespace=namespace)
 
     @drum.task(queue="mail", max_attempts=2, backoff="1ms")
     async def send_mail(user_id: int, subject: str = "Welcome") -> str:

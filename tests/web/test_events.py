@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from drumline.web import sampler
 from tests.support.waiting import eventually
@@ -17,6 +18,14 @@ EVENTS = "/admin/jobs/api/events"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(sampler, "LOOK_EVERY", 0.01)
+
+
+@pytest_asyncio.fixture
+async def admin(drum):
+    """Somebody who may watch an app that lives: when it leaves, nobody looks at the store any more."""
+    app = serve(drum, AUTH, role=None)
+    async with living(app):
+        yield Browser(app).known_as(bearer(TOKENS["admin"]))
 
 
 def read(answer: Answer) -> list[tuple[str, str, Any]]:
@@ -141,7 +150,7 @@ async def test_no_error_text_is_told():
     drum = make_shop("memory://")
     await drum.enqueue("fail", password="canary-3f9c1d")
     await work_off(drum)
-    admin = Browser(serve(drum, AUTH)).known_as(bearer(TOKENS["admin"]))
-    async with admin.open(EVENTS) as answer:
+    app = serve(drum, AUTH, role=None)
+    async with living(app), Browser(app).known_as(bearer(TOKENS["admin"])).open(EVENTS) as answer:
         await eventually(lambda: read(answer))
     assert "canary" not in answer.text
