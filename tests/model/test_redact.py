@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from drumline.model.redact import HIDDEN, Redactor, is_secret_name
@@ -59,3 +60,8 @@ def test_secrets_in_addresses_and_texts_are_hidden(text, shown):
 
 def test_arguments_that_are_no_object_are_shown_as_they_are():
     assert Redactor([1, {"token": "abcd"}]).args(["abcd"]) == [HIDDEN]
+
+
+def test_values_of_other_kinds_hold_no_secrets_to_look_for():
+    redact = Redactor({"password": msgspec.Raw(b"abcdef"), "n": 5})
+    assert redact.text("abcdef 5") == "abcdef 5"
