@@ -55,7 +55,13 @@ class Stage:
         self.begun = []
         self.pools = []
         self._monkeypatch = monkeypatch
+        # The servers of other tests.
+        self._others = {child.pid for child in psutil.Process().children()}
         monkeypatch.setenv(process_tasks.LEDGER, str(self.ledger))
+
+    def children(self):
+        """The processes that this test has started."""
+        return [child for child in psutil.Process().children() if child.pid not in self._others]
 
     def pool(self, **options):
         made = ProcessPool(process_tasks.drum.tasks.values(), **{"size": 2, "jobs_per_child": 1000, **options})
@@ -370,11 +376,11 @@ async def test_a_smaller_pool_lets_idle_children_go_now_and_busy_ones_when_they_
     _, others = stage.start(pool, "wait_on_loop", gate=stage.gate)
     await stage.until(lambda: len(stage.lines("wait")) == 2)
     await stage.value(pool, "count", n=1)
-    assert len(psutil.Process().children()) == 3
+    assert len(stage.children()) == 3
     pool.resize(1)
     stage.open_gate()
     await asyncio.gather(running, others)
-    await stage.until(lambda: len(psutil.Process().children()) == 1)
+    await stage.until(lambda: len(stage.children()) == 1)
     assert await stage.value(pool, "count", n=1) == 1
 
 
@@ -403,7 +409,7 @@ async def test_for_one_that_was_told_to_stop_before_no_child_is_started(stage, p
     execution = stage.execution("wait", gate=stage.gate)
     execution.interrupt(Reason.CANCEL)
     assert isinstance(await pool.run(execution, lambda: None), Died)
-    assert psutil.Process().children() == []
+    assert stage.children() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -432,7 +438,7 @@ async def test_close_leaves_no_child_behind_whether_idle_or_busy(stage, pool):
 
 async def test_shut_leaves_no_child_behind_either(stage, pool):
     await asyncio.gather(*(stage.value(pool, "count", n=1) for _ in range(2)))
-    pids = [child.pid for child in psutil.Process().children()]
+    pids = [child.pid for child in stage.children()]
     pool.shut()
     assert not any(map(is_running, pids))
 

@@ -124,7 +124,7 @@ ERRORS = [
     ({"every": 1, "end": NAIVE}, "end must be an instant with a time zone (an aware datetime)"),
     (
         {"every": 1, "end": datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))},
-        "end must be an instant that UTC has a year for",
+        "end must be an instant of the years 1 to 9999, in UTC",
     ),
     ({"every": 1, "start": NOON, "end": NOON - SECOND}, "end must be later than start, 2026-05-05T12:00:00+00:00"),
     (

@@ -111,8 +111,8 @@ def make_rule(
             every=None if every is None else _read_every(every),
             cron=None if cron is None else _read_cron(cron),
             timezone=_PLAIN.timezone if timezone is None else _read_zone(timezone),
-            start=None if start is None else _read_instant(start, "start"),
-            end=None if end is None else _read_instant(end, "end"),
+            start=None if start is None else parse_instant(start, "start"),
+            end=None if end is None else parse_instant(end, "end"),
             jitter=_PLAIN.jitter if jitter is None else parse_duration(jitter, "jitter"),
             dst_gap=_PLAIN.dst_gap if dst_gap is None else pick(DstGap, dst_gap, "dst_gap"),
             dst_fold=_PLAIN.dst_fold if dst_fold is None else pick(DstFold, dst_fold, "dst_fold"),
@@ -189,15 +189,6 @@ def _read_zone(value: object) -> str:
     if not isinstance(value, str):
         raise BadOption("timezone", "the name of an IANA time zone, such as Europe/Berlin", value)
     return zone(value).key
-
-
-def _read_instant(value: object, option: str) -> datetime:
-    try:
-        return parse_instant(value, option)
-    except BadOption:
-        raise
-    except (OverflowError, ValueError):
-        raise BadOption(option, "an instant that UTC has a year for", value) from None
 
 
 def _check_together(rule: Rule) -> None:
