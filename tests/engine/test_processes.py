@@ -21,6 +21,7 @@ from drumline.engine.processes import ProcessPool
 from drumline.model.claim import Claim
 from drumline.policy.verdict import Wish
 from tests.engine import process_tasks
+from tests.support.descendants import descendants, direct_children
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
@@ -56,12 +57,12 @@ class Stage:
         self.pools = []
         self._monkeypatch = monkeypatch
         # The servers of other tests.
-        self._others = {child.pid for child in psutil.Process().children()}
+        self._others = direct_children()
         monkeypatch.setenv(process_tasks.LEDGER, str(self.ledger))
 
     def children(self):
         """The processes that this test has started."""
-        return [child for child in psutil.Process().children() if child.pid not in self._others]
+        return descendants(self._others)
 
     def pool(self, **options):
         made = ProcessPool(process_tasks.drum.tasks.values(), **{"size": 2, "jobs_per_child": 1000, **options})
@@ -425,14 +426,12 @@ async def test_a_child_does_not_heed_signals_that_are_meant_for_the_worker(stage
 
 
 async def test_close_leaves_no_child_behind_whether_idle_or_busy(stage, pool):
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
     await stage.value(pool, "count", n=1)
     _, first = stage.start(pool, "wait", gate=stage.gate)
     _, second = stage.start(pool, "wait_on_loop", gate=stage.gate)
     await stage.until(lambda: len(stage.lines("wait")) == 2)
     await pool.close()
-    left = {child.pid for child in psutil.Process().children(recursive=True)} - before
-    assert not any(map(is_running, left))
+    assert not any(is_running(child.pid) for child in stage.children())
     assert [(await running).failure.message for running in (first, second)] == [DEATHS["kill"]] * 2
 
 

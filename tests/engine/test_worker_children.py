@@ -18,6 +18,7 @@ from drumline.model.job import Progress
 from drumline.model.replica import Beat
 from drumline.policy.options import Executor
 from tests.engine import process_tasks
+from tests.support.descendants import descendants, direct_children
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
@@ -75,9 +76,9 @@ def scene(kit, tmp_path, monkeypatch):
     made = Scene(kit, tmp_path)
     monkeypatch.setenv(process_tasks.LEDGER, str(made.ledger))
     kit.registry.update(process_tasks.drum.tasks)
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    before = direct_children()
     yield made
-    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+    left = descendants(before)
     assert left == [], "something is still running"
 
 
