@@ -103,7 +103,10 @@ class Place:
         connection.execute(f"set local lock_timeout = '{LOCK_PATIENCE}s'")
         connection.execute("set local client_min_messages = warning")
         cursor.execute(_SQL["lock_migrations"], {"what": f"drumline {self.namespace} migrate"})
-        cursor.execute(_SQL["create_schema"], {})
+        cursor.execute(_SQL["find_schema"], {"name": self.namespace})
+        ((is_there,),) = cursor.fetchall()
+        if not is_there:
+            cursor.execute(_SQL["create_schema"], {})
         run(cursor, migrate(_MIGRATIONS, _MIGRATION_STATEMENTS, self._where, {}))
         cursor.execute(_SQL["name_store"], {"id": fresh_id()})
 

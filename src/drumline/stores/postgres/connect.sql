@@ -24,9 +24,18 @@ select to_regclass(%(table)s) is not null
 -- Of many who migrate at once, one does.
 select pg_advisory_xact_lock(hashtextextended(%(what)s, 0))
 
+-- name: find_schema
+-- Whether the namespace is there. A query sees what was committed while we waited for the lock; `if not exists` looks into
+-- a cache that may still say no.
+select exists (
+  select
+  from pg_catalog.pg_namespace
+  where nspname = %(name)s
+)
+
 -- name: create_schema
 -- The namespace.
-create schema if not exists {schema}
+create schema {schema}
 
 -- name: name_store
 -- A new store gets its id.
