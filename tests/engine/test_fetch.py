@@ -1,10 +1,12 @@
 import asyncio
+import contextvars
 import threading
 from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 
+from drumline.engine.execution import Reason
 from drumline.engine.fetch import Fetcher
 from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
@@ -17,6 +19,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.asyncio
 
 POLL = 10.0
+OF_ANOTHER: contextvars.ContextVar[str | None] = contextvars.ContextVar("of_another", default=None)
 
 
 class Bench:
@@ -24,6 +27,7 @@ class Bench:
 
     def __init__(self, kit, *, concurrency=4, threads=2, queues=(ANY_QUEUE,), most_unwritten=100):
         self.kit = kit
+        self.seen = []
         self.gate = asyncio.Event()
         self.thread_gate = threading.Event()
         kit.task(self._wait, name="wait")
@@ -66,6 +70,7 @@ class Bench:
         )
 
     async def _wait(self) -> None:
+        self.seen.append(OF_ANOTHER.get())
         await self.gate.wait()
 
     def _block(self) -> None:
@@ -271,3 +276,110 @@ async def test_a_flood_of_one_executor_does_not_keep_out_the_other(kit):
     assert "block" in ran
     assert "wait" in ran
     bench.runner.shut()
+
+
+class Flood:
+    """A fetcher on a flood of short tasks: slots fall free while it claims."""
+
+    def __init__(self, kit, *, concurrency=4):
+        self.kit = kit
+        self.bench = Bench(kit, concurrency=concurrency)
+        self.fetcher = self.bench.fetcher
+
+    async def begin(self, jobs=20):
+        """As many run as there are slots, and as many more are claimed and wait."""
+        self.ids = [self.kit.enqueue("wait") for _ in range(jobs)]
+        await self.fetcher.step()
+        await self.bench.free()
+        for _ in range(4):
+            self.fetcher.end(Executor.COROUTINE)
+        self.kit.clock.advance(0.01)
+        hold = self.kit.wire.hold("claim")
+        step = asyncio.create_task(self.fetcher.step())
+        await eventually(lambda: hold.waiting)
+        self.kit.clock.advance(0.01)
+        hold.let_go()
+        await step
+        await self.bench.recorder.step()
+        await self.fetcher.step()
+        assert self.bench.runner.running == 4
+        return [execution for execution in self.kit.executions if execution.task is None]
+
+
+@pytest_asyncio.fixture
+async def flood(kit):
+    made = Flood(kit)
+    yield made
+    made.fetcher.give_back()
+    await made.bench.free()
+
+
+async def test_in_a_flood_as_many_are_claimed_ahead_as_will_have_a_slot_when_the_answer_comes(flood):
+    waiting = await flood.begin()
+    assert len(waiting) == 4
+    assert len(flood.bench.claims) == 3
+
+
+async def test_what_was_claimed_ahead_starts_when_a_slot_falls_free_without_asking_the_store(flood):
+    waiting = await flood.begin()
+    asked = len(flood.bench.claims)
+    await flood.bench.free()
+    flood.fetcher.end(Executor.COROUTINE)
+    await eventually(lambda: all(execution.task is not None for execution in waiting))
+    assert len(flood.bench.claims) == asked
+
+
+async def test_a_task_started_by_the_end_of_another_does_not_inherit_its_context(flood):
+    await flood.begin()
+    await flood.bench.free()
+    contextvars.copy_context().run(lambda: (OF_ANOTHER.set("theirs"), flood.fetcher.end(Executor.COROUTINE)))
+    await eventually(lambda: len(flood.bench.seen) == 12)
+    assert set(flood.bench.seen) == {None}
+
+
+async def test_what_waits_for_a_slot_too_long_is_given_back_and_spends_no_attempt(flood, kit):
+    waiting = await flood.begin()
+    assert 0 < await flood.fetcher.step() <= 0.25
+    kit.clock.advance(0.25)
+    await flood.fetcher.step()
+    await flood.bench.recorder.step()
+    job = kit.job(waiting[0].claim.id)
+    assert (job.state, job.attempt) == ("ready", 0)
+    assert len(kit.executions) == 4
+
+
+async def test_what_waits_and_is_cancelled_ends_without_a_slot(flood, kit):
+    (first, *_) = await flood.begin()
+    kit.cancel(first.claim.id)
+    first.interrupt(Reason.CANCEL)
+    flood.fetcher.end_interrupted()
+    await eventually(lambda: flood.bench.recorder.backlog)
+    await flood.bench.recorder.step()
+    assert kit.state(first.claim.id) == "cancelled"
+
+
+async def test_what_waits_and_was_lost_is_let_go_of(flood, kit):
+    (first, *_) = await flood.begin()
+    first.interrupt(Reason.LOST)
+    flood.fetcher.end_interrupted()
+    await eventually(lambda: kit.executions.get(first.claim.ref) is None)
+    assert not flood.bench.recorder.backlog
+
+
+async def test_slow_tasks_are_not_claimed_ahead(bench, kit):
+    for _ in range(20):
+        kit.enqueue("wait")
+    await bench.fetcher.step()
+    kit.clock.advance(10)
+    await bench.free()
+    await bench.recorder.step()
+    for _ in range(4):
+        bench.fetcher.end(Executor.COROUTINE)
+    hold = kit.wire.hold("claim")
+    step = asyncio.create_task(bench.fetcher.step())
+    await eventually(lambda: hold.waiting)
+    kit.clock.advance(0.01)
+    hold.let_go()
+    await step
+    await bench.fetcher.step()
+    assert len(kit.executions) == 4

@@ -39,7 +39,7 @@ class Stage:
     def start(self, function, *, using=None, options=None, **arguments):
         name = self.kit.task(function, **(options or {}))
         claim = self.kit.claim_one(name, using=using, **arguments)
-        self.runner.start(claim, self.kit.clock.monotonic())
+        self.runner.start(self.runner.hold(claim, self.kit.clock.monotonic()))
         return self.kit.executions.get(claim.ref)
 
     async def ending_of(self, execution):
@@ -190,7 +190,7 @@ async def test_arguments_that_do_not_fit_are_told_as_a_misfit_and_the_task_is_no
     kit.task(old, name="add")
     claim = kit.claim_one("add", count="many")
     kit.task(new, name="add")
-    stage.runner.start(claim, 0)
+    stage.runner.start(stage.runner.hold(claim, 0))
     ending = await stage.ending_of(kit.executions.get(claim.ref))
     assert isinstance(ending, Misfit)
     assert ending.failure.message == "task add: count: expected int, got str"
@@ -214,7 +214,7 @@ async def test_a_model_that_fails_in_its_own_way_on_stored_arguments_is_a_misfit
 
     claim = kit.claim_one(kit.task(pack), box=Picky(1))
     monkeypatch.setattr(Picky, "strict", True)
-    stage.runner.start(claim, 0)
+    stage.runner.start(stage.runner.hold(claim, 0))
     assert isinstance(await stage.ending_of(kit.executions.get(claim.ref)), Misfit)
     assert stage.runner.room(Executor.COROUTINE) == 10
 
@@ -267,7 +267,7 @@ async def test_a_start_is_told_with_how_long_the_job_waited(stage, kit):
     (claim,) = kit.claim()
     received = kit.clock.monotonic()
     kit.clock.advance(0.5)
-    stage.runner.start(claim, received)
+    stage.runner.start(stage.runner.hold(claim, received))
     await eventually(lambda: stage.ended)
     (event,) = kit.heard(JobStarted)
     assert (event.job_id, event.task, event.attempt, event.waited.total_seconds()) == (job_id, "greet", 1, 2.5)

@@ -261,7 +261,7 @@ async def test_middleware_has_the_value_and_the_error_of_a_task_in_a_child(kit, 
     calls: list[tuple[str, dict[str, Any]]] = [("count", {"n": 1}), ("count", {"n": 2}), ("odd", {})]
     for task, arguments in [*calls, ("fail", {"how": "plain"}), ("die", {"how": "3"})]:
         before = len(endings)
-        runner.start(kit.claim_one(task, **arguments), 0)
+        runner.start(runner.hold(kit.claim_one(task, **arguments), 0))
         await scene.until(lambda before=before: len(endings) > before)
     assert seen == [
         ("count", 1),

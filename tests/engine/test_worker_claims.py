@@ -213,7 +213,7 @@ async def test_a_claim_that_came_to_run_meanwhile_is_not_unknown(kit, work):
     worker = kit.worker()
     claim = kit.claim_one("on_loop", replica=worker.id)
     worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
-    worker.runner.start(claim, kit.clock.monotonic())
+    worker.runner.start(worker.runner.hold(claim, kit.clock.monotonic()))
     worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
     (execution,) = worker.executions

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from drumline.engine import worker as module
+from drumline.engine.ahead import Ahead
 from drumline.events import ReplicaStopped
 from drumline.model.context import Context
 from drumline.model.replica import ReplicaState
@@ -402,3 +403,19 @@ async def test_a_store_that_cannot_be_asked_about_lost_replies_does_not_hold_up_
         kit.wire.fail("beat")
     assert kit.state(job_id) == "running"
     assert "could not ask for claims whose reply was lost" in caplog.text
+
+
+async def test_what_was_claimed_ahead_is_given_back_at_once_while_the_rest_may_end(kit, work, monkeypatch):
+    kit.task(work.on_loop, name="on_loop")
+    first, second = kit.enqueue("on_loop"), kit.enqueue("on_loop")
+    # Every claim is taken for one that slots fall free during.
+    monkeypatch.setattr(Ahead, "answered", lambda self, asked: setattr(self, "most", 1))
+    async with started(kit, concurrency=1, shutdown_timeout=LONG) as (worker, run):
+        await work.wait_begun()
+        await eventually(lambda: kit.state(second) == "running")
+        worker.stop()
+        await eventually(lambda: kit.state(second) == "ready")
+        assert (kit.state(first), kit.job(second).attempt) == ("running", 0)
+        work.gate.set()
+        await end_of(run)
+    assert kit.ends(first) == ["done"]

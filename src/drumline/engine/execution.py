@@ -38,7 +38,6 @@ class Execution:
         "_numbers",
         "_on_words",
         "_progress",
-        "_received",
         "_user_error",
         "cancelled",
         "claim",
@@ -48,6 +47,7 @@ class Execution:
         "held",
         "kill",
         "reason",
+        "received",
         "started",
         "stopping",
         "task",
@@ -78,7 +78,7 @@ class Execution:
         self._clock = clock
         # The replica's monotonic time at which the claim arrived: the store's times are reckoned from there, so that
         # no replica's clock enters the record.
-        self._received = received
+        self.received = received
         self._on_words = on_words
         self._numbers = itertools.count(1)
         self._lines: deque[LogLine] = deque()
@@ -98,7 +98,7 @@ class Execution:
 
     def at(self, monotonic: float) -> datetime:
         """A moment of this process, by the store's clock."""
-        return self.claim.claimed_at + timedelta(milliseconds=int((monotonic - self._received) * 1000))
+        return self.claim.claimed_at + timedelta(milliseconds=int((monotonic - self.received) * 1000))
 
     def now(self) -> datetime:
         """The present, by the store's clock."""

@@ -100,12 +100,16 @@ class Runner:
             self._children.resize(limits.children)
         self._slots.limits = limits
 
-    def start(self, claim: Claim, received: float) -> None:
-        """Call the claim's task. `received` is the monotonic time at which the claim came."""
+    def hold(self, claim: Claim, received: float) -> Execution:
+        """Keep the claim alive until it is started. `received` is the monotonic time at which it came."""
         if claim.tick is not None and claim.schedule is not None:
             claim = self._localise(claim, claim.schedule, claim.tick)
         execution = Execution(claim, self._registry[claim.task], self._clock, received, self._on_words)
         self._executions.add(execution)
+        return execution
+
+    def start(self, execution: Execution) -> None:
+        """Call the task of a claim that is held."""
         self._running.add(execution)
         self._slots.take(execution.definition.executor)
         execution.task = asyncio.get_running_loop().create_task(self._run(execution))

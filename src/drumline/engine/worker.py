@@ -319,6 +319,7 @@ class Worker:
         """Let what runs come to its end, or give it back."""
         self._state = ReplicaState.DRAINING
         self.heart.beat_now()
+        self.fetcher.give_back()
         for execution in self.executions:
             execution.stopping = True
         patience = self._options.shutdown_timeout.total_seconds()
@@ -383,6 +384,7 @@ class Worker:
 
     def _on_end(self, execution: Execution, ending: Ending) -> None:
         self.recorder.close(execution, ending)
+        self.fetcher.end(execution.definition.executor)
         self._fetching.wake()
         self._moved.set()
 
@@ -408,6 +410,7 @@ class Worker:
         for execution in self._running_of(beat.cancelling):
             if execution.reason is None:
                 execution.interrupt(Reason.CANCEL)
+        self.fetcher.end_interrupted()
         # Twice in a row, and with no claim under way: not merely a reply that was still travelling.
         unknown = {claim.ref: claim for claim in beat.unknown if self.executions.get(claim.ref) is None}
         for ref in self._unknown & unknown.keys():

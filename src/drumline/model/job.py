@@ -154,7 +154,7 @@ class Failure(msgspec.Struct, frozen=True):
     traceback: str = ""
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, frozen=True, gc=False):
     """One execution under one claim, closed. `by` is who recorded it: the replica that ran it, or its rescuer."""
 
     number: int

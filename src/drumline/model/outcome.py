@@ -24,7 +24,7 @@ class OutcomeKind(StrEnum):
     RELEASE = "release"
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """One claim's fate, with the line that closes its attempt.
 
     The line names its finisher, so it also tells a repeated call from a rival's under the same fence.

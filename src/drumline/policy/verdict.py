@@ -55,7 +55,7 @@ class Wish(StrEnum):
     SNOOZE = "snooze"
 
 
-class Returned(msgspec.Struct, frozen=True):
+class Returned(msgspec.Struct, frozen=True, gc=False):
     """The task returned."""
 
     result: bytes | None

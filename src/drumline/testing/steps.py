@@ -142,7 +142,8 @@ class Steps:
         self._next_due = claimed.next_due
         for claim in claimed.claims:
             # In a fresh context: a worker's jobs see no context variables of the one who enqueued them.
-            contextvars.Context().run(self._worker.runner.start, claim, self._clock.monotonic())
+            execution = self._worker.runner.hold(claim, self._clock.monotonic())
+            contextvars.Context().run(self._worker.runner.start, execution)
         return bool(claimed.claims)
 
     async def _until_still(self) -> bool:
