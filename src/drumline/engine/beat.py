@@ -42,7 +42,9 @@ class Heart:
         self._store = store
         self._executions = executions
         self._describe = describe
-        self._interval = min([LONGEST_INTERVAL, *(lease / 3 for lease in leases)])
+        # Of the leases that are known, and a third of it.
+        self._shortest = min([3 * LONGEST_INTERVAL, *leases])
+        self._interval = self._shortest / 3
         self._clock = clock
         self._on_answer = on_answer
         self._loop = asyncio.get_running_loop()
@@ -78,13 +80,13 @@ class Heart:
 
     def know_lease(self, lease: timedelta) -> None:
         """A claim with this lease is held: beat often enough for it from now on."""
-        if lease / 3 < self._interval:
-            self._interval = lease / 3
+        if lease < self._shortest:
+            self._shortest, self._interval = lease, lease / 3
             self._wake.set()
 
     def step(self) -> float:
         """Beat once; say how many seconds to wait."""
-        held = [execution.claim.ref for execution in self._executions]
+        held = [execution.ref for execution in self._executions]
         answer = self._store.beat(self._describe(self._interval), held).run()
         now = self._clock.monotonic()
         interval = self._interval.total_seconds()

@@ -22,7 +22,7 @@ async def find_in_doubt(store: Store, info: ReplicaInfo, executions: Executions,
     """
     try:
         async with asyncio.timeout(patience):
-            beat = await store.beat(info, [execution.claim.ref for execution in executions])
+            beat = await store.beat(info, [execution.ref for execution in executions])
     except Exception as error:  # noqa: BLE001 - the leases will pass, and the fleet finds them a little later
         logger.warning("could not ask for claims whose reply was lost: %r", error)
         return []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from drumline.clock import Clock
@@ -18,6 +18,12 @@ from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
 
 __all__ = ["Execution", "Executions", "Reason"]
+
+
+# The tasks of one batch begin and end in the same few milliseconds.
+@lru_cache(maxsize=256)
+def _later(instant: datetime, millis: int) -> datetime:
+    return instant + timedelta(milliseconds=millis)
 
 
 class Reason(StrEnum):
@@ -48,6 +54,7 @@ class Execution:
         "kill",
         "reason",
         "received",
+        "ref",
         "started",
         "stopping",
         "task",
@@ -63,6 +70,7 @@ class Execution:
         on_words: Callable[[Execution], None],
     ) -> None:
         self.claim = claim
+        self.ref = claim.ref
         self.definition = definition
         self.stopping = False
         self.cancelled = claim.cancelling
@@ -81,7 +89,7 @@ class Execution:
         self.received = received
         self._on_words = on_words
         self._numbers = itertools.count(1)
-        self._lines: deque[LogLine] = deque()
+        self._lines: list[LogLine] = []
         self._progress: Progress | None = None
         self._user_error: str | None = None
 
@@ -98,7 +106,7 @@ class Execution:
 
     def at(self, monotonic: float) -> datetime:
         """A moment of this process, by the store's clock."""
-        return self.claim.claimed_at + timedelta(milliseconds=int((monotonic - self.received) * 1000))
+        return _later(self.claim.claimed_at, int((monotonic - self.received) * 1000))
 
     def now(self) -> datetime:
         """The present, by the store's clock."""
@@ -135,12 +143,13 @@ class Execution:
     def take_words(self) -> Note | None:
         """What was said since the last time."""
         # So many as there are now: others may add to them meanwhile.
-        lines = [self._lines.popleft() for _ in range(len(self._lines))]
+        lines = self._lines[:]
+        del self._lines[: len(lines)]
         progress, self._progress = self._progress, None
         user_error, self._user_error = self._user_error, None
         if not lines and progress is None and user_error is None:
             return None
-        return Note(self.claim.ref, progress, tuple(lines), user_error)
+        return Note(self.ref, progress, tuple(lines), user_error)
 
 
 class Executions:
@@ -156,10 +165,10 @@ class Executions:
         return iter(list(self._by_ref.values()))
 
     def add(self, execution: Execution) -> None:
-        self._by_ref[execution.claim.ref] = execution
+        self._by_ref[execution.ref] = execution
 
     def remove(self, execution: Execution) -> None:
-        self._by_ref.pop(execution.claim.ref, None)
+        self._by_ref.pop(execution.ref, None)
 
     def get(self, ref: ClaimRef) -> Execution | None:
         return self._by_ref.get(ref)

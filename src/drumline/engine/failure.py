@@ -33,7 +33,7 @@ def failure(error: BaseException) -> Failure:
 
 def without_secrets(definition: TaskDefinition, args: bytes, ending: Ending) -> Ending:
     """The same ending, whose error does not repeat what the arguments hold of secrets."""
-    if not isinstance(ending, Raised | Misfit):
+    if not isinstance(ending, (Raised, Misfit)):
         return ending
     try:
         redact = Redactor(msgspec.json.decode(args), definition.codec.signature.secrets)

@@ -77,7 +77,7 @@ class Recorder:
             self._on_written()
             return
         kept = without_secrets(execution.definition, execution.claim.args, ending)
-        self._outcomes[execution.claim.ref] = verdict(
+        self._outcomes[execution.ref] = verdict(
             execution.claim, kept, by=self._by, started_at=execution.started_at, ended_at=execution.now()
         )
         self._on_outcome()
@@ -90,10 +90,10 @@ class Recorder:
 
     def listen(self, execution: Execution) -> None:
         """An execution has something to say. Called from any thread."""
-        if self._executions.get(execution.claim.ref) is not execution:
+        if self._executions.get(execution.ref) is not execution:
             # A thread that was left to itself: nobody would keep what it says.
             return
-        self._talking[execution.claim.ref] = execution
+        self._talking[execution.ref] = execution
         with suppress(RuntimeError):
             # Unless the event loop has gone, and with it all that was to be recorded.
             self._loop.call_soon_threadsafe(self._on_outcome)
@@ -142,8 +142,8 @@ class Recorder:
         except Exception:  # noqa: BLE001 - said of the one outcome that it is about
             await self._write_one_by_one(batch)
         else:
-            for outcome, applied in zip(batch.values(), answers, strict=True):
-                self._settle(outcome, applied=applied)
+            for (ref, outcome), applied in zip(batch.items(), answers, strict=True):
+                self._settle(ref, outcome, applied=applied)
         self._on_written()
 
     async def _write_one_by_one(self, batch: dict[ClaimRef, Outcome]) -> None:
@@ -157,12 +157,12 @@ class Recorder:
                 logger.exception("job %s: its outcome cannot be written; it will be retried", ref.id)
                 self._forget(ref)
             else:
-                self._settle(outcome, applied=applied)
+                self._settle(ref, outcome, applied=applied)
 
-    def _settle(self, outcome: Outcome, *, applied: bool) -> None:
-        self._forget(outcome.claim.ref)
+    def _settle(self, ref: ClaimRef, outcome: Outcome, *, applied: bool) -> None:
+        self._forget(ref)
         if not applied:
-            self.lost(outcome.claim.ref, "finish")
+            self.lost(ref, "finish")
         elif self._events:
             self._events.emit(job_closed(outcome))
 

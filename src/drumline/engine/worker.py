@@ -405,7 +405,7 @@ class Worker:
         # Once each: every beat says it again until the task has ended.
         for execution in self._running_of(beat.lost):
             if execution.held:
-                self.recorder.lost(execution.claim.ref, "beat")
+                self.recorder.lost(execution.ref, "beat")
                 execution.interrupt(Reason.LOST)
         for execution in self._running_of(beat.cancelling):
             if execution.reason is None:

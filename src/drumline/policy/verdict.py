@@ -100,13 +100,15 @@ Ending = Returned | Raised | TimedOut | Lost | Cancelled | Stopped | Misfit
 
 def verdict(claim: Claim, ending: Ending, *, by: str, started_at: datetime, ended_at: datetime) -> Outcome:
     """What becomes of the claim, with the line that closes its attempt."""
+    if isinstance(ending, Returned):
+        # First, and without more ado: nearly every job ends so.
+        line = Attempt(claim.attempt, claim.fence, claim.replica, by, started_at, ended_at, "done")
+        return Outcome.done(claim, line, ending.result, is_repr=ending.is_repr)
 
     def closed(ended: str, error: Failure | None = None) -> Attempt:
         return Attempt(claim.attempt, claim.fence, claim.replica, by, started_at, ended_at, ended, error)
 
     match ending:
-        case Returned():
-            return Outcome.done(claim, closed("done"), ending.result, is_repr=ending.is_repr)
         case Raised():
             ended = "snoozed" if ending.wish is Wish.SNOOZE else "failed"
             return _as_wished(claim, ending, closed(ended, ending.failure))
