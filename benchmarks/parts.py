@@ -26,11 +26,12 @@ from drumline.policy.task import define
 from drumline.policy.verdict import Returned, verdict
 from drumline.stores.base import Op
 from drumline.stores.memory.store import MemoryStore
+from drumline.stores.relational.produce import enqueue
 from drumline.stores.sqlite.claim import claim
 from drumline.stores.sqlite.connect import Place, Synchronous
 from drumline.stores.sqlite.finish import finish
-from drumline.stores.sqlite.produce import enqueue
 from drumline.stores.sqlite.step import Step, settle
+from drumline.stores.sqlite.ways import WAYS
 from drumline.stores.statements import run
 
 BATCH = 100
@@ -131,7 +132,7 @@ def measure_store(path: Path, synchronous: Synchronous, jobs: int) -> dict[str, 
 
     for first in range(0, jobs, 1000):
         new = [NewJob(id=fresh_id(), task="beat", args=b'{"n":%d}' % n) for n in range(first, first + 1000)]
-        commit("enqueue", lambda step, new=new: enqueue(step, new))
+        commit("enqueue", lambda step, new=new: enqueue(WAYS, step, new))
     while True:
         claimed: Claimed = commit(
             "claim", lambda step: claim(step, REPLICA, [Share(ANY_QUEUE, BATCH)], BATCH, ["beat"], fresh_id())

@@ -25,8 +25,9 @@ STORE_LAYERS = {
     "files": 4,
     "rows": 4,
     "forks": 4,
-    **dict.fromkeys(CONCRETE_STORES, 5),
-    "open": 6,
+    "relational": 5,
+    **dict.fromkeys(CONCRETE_STORES, 6),
+    "open": 7,
 }
 IMPURE = (
     *("asyncio", "concurrent", "http", "io", "multiprocessing", "os", "pathlib", "secrets", "select"),

@@ -10,11 +10,13 @@ import pytest
 
 from drumline.clock import fresh_id
 from drumline.model.claim import Share
-from drumline.stores.postgres import PostgresStore, beat, finish, produce
+from drumline.stores.postgres import PostgresStore, beat, finish
 from drumline.stores.postgres.claim import Asked, claim, promote
-from drumline.stores.postgres.fire import fire
 from drumline.stores.postgres.floors import Floors
+from drumline.stores.postgres.plain import enqueue_plain
 from drumline.stores.postgres.step import Step
+from drumline.stores.postgres.ways import WAYS
+from drumline.stores.relational.fire import fire
 from tests.support.build import BY, REPLICA, done, new_job, new_schedule, replica_info, tick_at
 from tests.support.plans import Plan, explain
 from tests.support.postgres import new_address
@@ -126,9 +128,9 @@ def test_expired_reads_the_index_of_leases_without_a_sort_of_the_backlog(backlog
 
 def test_enqueue_and_fire_look_only_for_their_own_jobs(backlog):
     backlog.store.declare([new_schedule(overlap="skip")], by=BY).run()
-    (plan,) = backlog.explain(produce.enqueue_plain(Step(), [new_job() for _ in range(LIMIT)]))
+    (plan,) = backlog.explain(enqueue_plain(Step(), [new_job() for _ in range(LIMIT)]))
     assert plan.whole_scans() == []
-    for plan in backlog.explain(fire(Step(), [tick_at(NOW)], "r1:1")):
+    for plan in backlog.explain(fire(WAYS, Step(), [tick_at(NOW)], "r1:1")):
         assert plan.whole_scans() == []
         assert plan.rows_read() < 10
 

@@ -62,7 +62,7 @@ def test_no_statement_sorts_what_it_found(plan, name):
         ("find_expired", "drumline_job_running (lease<?)"),
         ("let_go", "drumline_job_blocked (waits_for=?)"),
         ("find_old_jobs", "drumline_history_expires (expires<?)"),
-        ("find_old_ticks", "drumline_tick_instant"),
+        ("forget_old_ticks", "drumline_tick_instant"),
         ("walk_all", "drumline_job_created"),
         ("walk_all", "drumline_history_created"),
         ("walk_dead", "drumline_history_dead"),

@@ -13,7 +13,8 @@ from drumline.errors import KeyTaken, StoreError, StoreUnreachable
 from drumline.model.claim import ANY_QUEUE, Share
 from drumline.model.job import NewJob
 from drumline.model.query import JobFilter
-from drumline.stores.sqlite import SqliteStore, connect, produce
+from drumline.stores.relational import produce
+from drumline.stores.sqlite import SqliteStore, connect
 from drumline.stores.sqlite.mutex import WriteMutex
 from drumline.stores.statements import Statement
 from tests.support.build import new_job, replica_info, unique
@@ -103,11 +104,11 @@ async def test_a_member_that_breaks_the_whole_transaction_fails_alone(path, stor
     """Some errors make SQLite undo everything, and leave no savepoint to go back to."""
     enqueue = produce.enqueue
 
-    def enqueue_or_break(step, jobs):
+    def enqueue_or_break(ways, step, jobs):
         if any(job.task == "broken" for job in jobs):
             yield Statement("rollback")
             raise sqlite3.OperationalError("disk I/O error")
-        return (yield from enqueue(step, jobs))
+        return (yield from enqueue(ways, step, jobs))
 
     monkeypatch.setattr(produce, "enqueue", enqueue_or_break)
     await store.enqueue([new_job()])

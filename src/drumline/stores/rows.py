@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
@@ -27,6 +27,7 @@ __all__ = [
     "ceil_millis",
     "due_of",
     "expires_of",
+    "find_uuids",
     "instant",
     "instant_or_none",
     "job_params",
@@ -45,6 +46,9 @@ ENDS = {OutcomeKind.DONE: "o", OutcomeKind.DEAD: "f", OutcomeKind.CANCELLED: "c"
 _ENDED_STATES = {"o": JobState.DONE, "f": JobState.DEAD, "c": JobState.CANCELLED}
 _WINDOWS = {KeyWindow.UNFINISHED: "u", KeyWindow.PENDING: "p", KeyWindow.TIME: "t"}
 _MANUAL = Source.MANUAL.value
+# What an id looks like that can stand in the store; one that cannot is just not found.
+_HEX = frozenset("0123456789abcdefABCDEF")
+_DASHES = (8, 13, 18, 23)
 
 _tags = msgspec.json.Decoder(tuple[str, ...])
 _meta = msgspec.json.Decoder(dict[str, Any])
@@ -87,6 +91,17 @@ def expires_of(options: JobOptions, state: str, now: int) -> int:
     retention = options.retention
     kept = retention.done if state == "o" else retention.dead if state == "f" else retention.cancelled
     return now + max(span_millis(kept), SHORTEST_KEEP_MILLIS)
+
+
+def find_uuids(ids: Iterable[str]) -> list[str]:
+    """Those of the ids that can be ids of jobs."""
+    return [job_id for job_id in ids if _is_uuid(job_id)]
+
+
+def _is_uuid(text: str) -> bool:
+    if len(text) != 36 or any(text[place] != "-" for place in _DASHES):
+        return False
+    return text.count("-") == len(_DASHES) and _HEX.issuperset(text.replace("-", ""))
 
 
 def window_letter(window: KeyWindow) -> str:

@@ -131,6 +131,6 @@ select
 -- name: add_lines
 -- Add lines to a job's log.
 insert into {schema}.log (job, place, fence, number, at, level, message, fields, attempt)
-select %(job)s::uuid, place, %(fence)s, number, at, level, message, fields, attempt
+select job, place, fence, number, at, level, message, fields, attempt
 from json_to_recordset(%(lines)s::json) as line (
-  place integer, number integer, at bigint, level text, message text, fields text, attempt integer)
+  job uuid, place integer, fence bigint, number integer, at bigint, level text, message text, fields text, attempt integer)

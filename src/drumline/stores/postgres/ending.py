@@ -15,7 +15,7 @@ from drumline.stores.postgres.step import Step
 from drumline.stores.rows import expires_of, json_text
 from drumline.stores.statements import Operation, Statement
 
-__all__ = ["cancel_waiting", "lock_schedules", "tell_schedules"]
+__all__ = ["cancel_waiting", "lock_action", "lock_jobs", "lock_schedules", "tell_schedules"]
 
 _SQL = read_statements(__package__, "ending.sql")
 _OUTCOMES = {"o": "done", "f": "dead", "c": "cancelled"}
@@ -28,6 +28,18 @@ def lock_schedules(names: Iterable[str | None]) -> Operation[set[str]]:
         return set()
     rows = yield Statement(_SQL["lock_schedules"], {"names": wanted})
     return {name for (name,) in rows}
+
+
+def lock_jobs(ids: Sequence[str]) -> Operation[None]:
+    """Hold those of the jobs that are unfinished, and their schedules before them, until the end of the transaction."""
+    rows = yield Statement(_SQL["find_schedules_of"], {"ids": list(ids)})
+    yield from lock_schedules(name for (name,) in rows)
+    yield Statement(_SQL["lock_jobs"], {"ids": list(ids)})
+
+
+def lock_action(action_id: str) -> Operation[None]:
+    """Of two who do the same thing at once, let the second wait, and find it done."""
+    yield Statement(_SQL["lock_action"], {"id": action_id})
 
 
 def tell_schedules(
@@ -46,14 +58,13 @@ def tell_schedules(
         yield Statement(_SQL["add_runs"], {"runs": json_text(added)})
 
 
-def cancel_waiting(step: Step, jobs: Mapping[str, str]) -> Operation[set[str]]:
-    """End jobs as cancelled that have not begun, given as ids with their options; which of them had not."""
-    if not jobs:
-        return set()
-    keep = [{"id": job_id, "keep": expires_of(decode_options(text), "c", 0)} for job_id, text in sorted(jobs.items())]
-    rows = yield Statement(_SQL["end_waiting"], {"jobs": json_text(keep)})
-    for job_id, queue, task, state, _, is_watched in rows:
+def cancel_waiting(step: Step, job_id: str, options: str) -> Operation[bool]:
+    """End a job as cancelled that has not begun, and say whether it was such a job."""
+    keep = expires_of(decode_options(options), "c", 0)
+    rows = yield Statement(_SQL["end_waiting"], {"id": job_id, "keep": keep})
+    for queue, task, state, schedule, is_watched in rows:
         step.move(queue, task, state, "c")
         step.end(job_id, is_watched=is_watched)
-    yield from tell_schedules(step, [(row[0], "c", None) for row in rows if row[4] is not None], {})
-    return {row[0] for row in rows}
+        if schedule is not None:
+            yield from tell_schedules(step, [(job_id, "c", None)], {})
+    return bool(rows)

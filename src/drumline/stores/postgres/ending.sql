@@ -6,6 +6,25 @@ where name = any (%(names)s)
 order by name
 for no key update
 
+-- name: lock_action
+-- Of two who do the same thing at once, the second waits, and finds it done.
+select pg_advisory_xact_lock(hashtextextended(%(id)s, 0))
+
+-- name: find_schedules_of
+-- The schedules whose ticks these unfinished jobs are.
+select distinct schedule
+from {schema}.job
+where id = any (%(ids)s::uuid[])
+  and schedule is not null
+
+-- name: lock_jobs
+-- Hold the unfinished jobs, in their order, as all who hold several: so that they wait for each other in turn.
+select id
+from {schema}.job
+where id = any (%(ids)s::uuid[])
+order by id
+for update
+
 -- name: tell_ticks
 -- The ticks' ledger rows learn what became of their jobs.
 update {schema}.tick
@@ -36,24 +55,23 @@ from json_to_recordset(%(runs)s::json) as added (name text, runs bigint, failure
 where schedule.name = added.name
 
 -- name: end_waiting
--- End jobs as cancelled that have not begun, and answer with them.
+-- End a job as cancelled that has not begun, and answer with it.
 with present as materialized (
   select {schema}.now_ms() as now
 ),
 ended as (
   delete from {schema}.job
-  using present, json_to_recordset(%(jobs)s::json) as wanted (id uuid, keep bigint)
-  where job.id = any (array(select id from json_to_recordset(%(jobs)s::json) as one (id uuid)))
-    and job.id = wanted.id
+  using present
+  where job.id = %(id)s::uuid
     and state in ('d', 'r', 'b')
-  returning job.*, wanted.keep, present.now
+  returning job.*, present.now
 ),
 recorded as (
   insert into {schema}.history (
     id, queue, task, state, due, fence, attempt, created, finished, expires, args, options, key, key_window, key_span,
     tags, meta, source, origin, schedule, tick, progress, user_error, error, attempts, closed, result_is_repr)
   select
-    id, queue, task, 'c', due, fence, attempt, created, now, now + keep, args, options, key, key_window, key_span, tags,
+    id, queue, task, 'c', due, fence, attempt, created, now, now + %(keep)s, args, options, key, key_window, key_span, tags,
     meta, source, origin, schedule, tick, progress, user_error, error, attempts, closed, false
   from ended
 ),
@@ -72,6 +90,6 @@ unwatched as (
   where watch.job = ended.id
   returning watch.job
 )
-select ended.id::text, queue, task, state::text, schedule, unwatched.job is not null
+select queue, task, state::text, schedule, unwatched.job is not null
 from ended
 left join unwatched on unwatched.job = ended.id

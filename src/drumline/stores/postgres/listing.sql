@@ -138,12 +138,12 @@ where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::
   and (%(tag)s::text is null or %(tag)s in (select json_array_elements_text(tags::json)))
   and created >= %(from)s
   and created < %(to)s
-  and (%(states)s::text[] is null or case
+  and (%(states)s::text is null or case
       when state = 'x' and cancelling then 'cancelling'
       when state = 'x' then 'running'
       when state = 'b' or due > now then 'delayed'
       else 'ready'
-    end = any (%(states)s))
+    end in (select json_array_elements_text(%(states)s::text::json)))
 
 -- name: pick_ended
 -- Those of the jobs that have ended and are as the filter asks.
@@ -168,8 +168,8 @@ where id = any (array(select value::uuid from json_array_elements_text(%(ids)s::
   and (%(tag)s::text is null or %(tag)s in (select json_array_elements_text(tags::json)))
   and created >= %(from)s
   and created < %(to)s
-  and (%(states)s::text[] is null or case state
+  and (%(states)s::text is null or case state
       when 'o' then 'done'
       when 'f' then 'dead'
       else 'cancelled'
-    end = any (%(states)s))
+    end in (select json_array_elements_text(%(states)s::text::json)))

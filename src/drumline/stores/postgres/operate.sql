@@ -51,25 +51,6 @@ set paused = null,
     last_tick = %(now)s
 where name = %(name)s
 
--- name: lock_action
--- Of two who do the same thing at once, the second waits, and finds it done.
-select pg_advisory_xact_lock(hashtextextended(%(id)s, 0))
-
--- name: find_schedules_of
--- The schedules whose ticks these unfinished jobs are.
-select distinct schedule
-from {schema}.job
-where id = any (%(ids)s::uuid[])
-  and schedule is not null
-
--- name: lock_jobs
--- Hold the unfinished jobs, in their order, as all who hold several: so that they wait for each other in turn.
-select id
-from {schema}.job
-where id = any (%(ids)s::uuid[])
-order by id
-for update
-
 -- name: find_unfinished_job
 -- An unfinished job, as far as a command has to know it.
 select options

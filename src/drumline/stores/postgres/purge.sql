@@ -38,14 +38,14 @@ counted as (
 select count(*)
 from gone
 
--- name: forget_jobs
--- Forget these ended jobs, and say how many there were.
+-- name: forget_job
+-- Forget an ended job, and say how many there were.
 with present as materialized (
   select {schema}.now_ms() as now
 ),
 gone as (
   delete from {schema}.history
-  where id = any (%(ids)s::uuid[])
+  where id = %(id)s::uuid
   returning id, queue, task, state
 ),
 lines as (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -17,12 +17,9 @@ from drumline.model.query import histogram_bucket
 from drumline.stores.base import SHORTEST_KEEP_MILLIS
 from drumline.stores.rows import ENDS, FAILED, attempt_line, json_text, span_millis, window_letter
 
-__all__ = ["JobRow", "OutcomeRow", "find_uuids", "from_text", "job_row", "outcome_row", "to_text", "waiting_state"]
+__all__ = ["JobRow", "OutcomeRow", "from_text", "job_row", "outcome_row", "to_text", "waiting_state"]
 
-# What an id looks like that can stand in the store; one that cannot is just not found.
-_HEX = frozenset("0123456789abcdefABCDEF")
 _HEXADECIMAL = "\\x"
-_DASHES = (8, 13, 18, 23)
 
 
 class OptionsRow(msgspec.Struct, frozen=True):
@@ -86,17 +83,6 @@ _KINDS = {**ENDS, OutcomeKind.RETRY: "r", OutcomeKind.RELEASE: "l"}
 def waiting_state(letter: str) -> JobState:
     """How a job reads that was just made or moved."""
     return JobState.READY if letter == "r" else JobState.DELAYED
-
-
-def find_uuids(ids: Iterable[str]) -> list[str]:
-    """Those of the ids that can be ids of jobs."""
-    return [job_id for job_id in ids if _is_uuid(job_id)]
-
-
-def _is_uuid(text: str) -> bool:
-    if len(text) != 36 or any(text[place] != "-" for place in _DASHES):
-        return False
-    return text.count("-") == len(_DASHES) and _HEX.issuperset(text.replace("-", ""))
 
 
 def to_text(value: bytes) -> str:

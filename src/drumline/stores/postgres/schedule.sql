@@ -4,8 +4,8 @@ select
   name, spec, version, declared, begun, last_tick, last_fired, last_mark, leader, paused, paused_by, orphaned,
   total_runs, total_failures
 from {schema}.schedule
-where %(names)s::text[] is null
-   or name = any (%(names)s)
+where %(names)s::text is null
+   or name in (select json_array_elements_text(%(names)s::text::json))
 order by name
 
 -- name: find_schedule
@@ -111,7 +111,7 @@ where name = %(name)s
 
 -- name: find_unfinished
 -- The unfinished jobs of a schedule, the oldest first.
-select id::text, queue, state::text, waits_for::text, replica, options
+select id::text, queue, waits_for::text, options
 from {schema}.job
 where schedule = %(schedule)s
 order by created, id

@@ -16,9 +16,9 @@ import psycopg
 from drumline.clock import pause
 from drumline.errors import StoreUnreachable
 from drumline.stores.forks import keep_open
-from drumline.stores.postgres.again import Again
 from drumline.stores.postgres.connect import LOCK_PATIENCE, Bound, Connection, Place, is_repeatable, translate
 from drumline.stores.postgres.step import Step, settle
+from drumline.stores.relational.ways import Again
 from drumline.stores.statements import Operation, run
 
 __all__ = ["Make", "Sessions"]

@@ -20,15 +20,18 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
-from drumline.stores.postgres import beat, claim, finish, fire, listing, operate, produce, purge, read, schedule
+from drumline.stores.postgres import beat, claim, finish, purge, series
 from drumline.stores.postgres.callers import on_commit
 from drumline.stores.postgres.connect import Place
 from drumline.stores.postgres.floors import Floors
 from drumline.stores.postgres.group import Group
+from drumline.stores.postgres.plain import enqueue_plain, has_keys
 from drumline.stores.postgres.session import Make, Sessions
 from drumline.stores.postgres.step import Step
 from drumline.stores.postgres.transaction import find_store, run_inside, run_inside_async
 from drumline.stores.postgres.wakeups import Hints
+from drumline.stores.postgres.ways import WAYS
+from drumline.stores.relational import fire, listing, operate, produce, read, schedule
 
 __all__ = ["PostgresStore"]
 
@@ -80,9 +83,9 @@ class PostgresStore:
     def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
         if tx is not None:
             return Op(lambda: self._enqueue_inside(tx, jobs), lambda: self._enqueue_inside_async(tx, jobs))
-        if produce.has_keys(jobs):
+        if has_keys(jobs):
             # Apart from the others: it may have to wait for somebody else's transaction.
-            return self._write(lambda step: produce.enqueue(step, jobs))
+            return self._write(lambda step: produce.enqueue(WAYS, step, jobs))
         return Op(lambda: self._group.call(jobs), lambda: self._group.wait(jobs))
 
     # Consume.
@@ -123,32 +126,32 @@ class PostgresStore:
     # Schedule.
 
     def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
-        return self._write(lambda step: schedule.declare(step, schedules, by))
+        return self._write(lambda step: schedule.declare(WAYS, step, schedules, by))
 
     def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
-        return self._write(lambda step: schedule.withdraw(step, names, by))
+        return self._write(lambda step: schedule.withdraw(WAYS, step, names, by))
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
-        return self._read(lambda step: schedule.schedules(step, names))
+        return self._read(lambda step: schedule.schedules(WAYS, step, names))
 
     def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
-        return self._write(lambda step: fire.fire(step, firings, by))
+        return self._write(lambda step: fire.fire(WAYS, step, firings, by))
 
     # Operate.
 
     def pause(self, kind: PauseKind, names: Sequence[str], *, paused: bool, by: By, token: str) -> Op[list[bool]]:
-        return self._write(lambda step: operate.pause(step, kind, names, is_pause=paused, by=by, token=token))
+        return self._write(lambda step: operate.pause(WAYS, step, kind, names, is_pause=paused, by=by, token=token))
 
     def paused(self, kind: PauseKind) -> Op[dict[str, By]]:
-        return self._state(lambda step: operate.paused(kind))
+        return self._state(lambda step: operate.paused(WAYS, kind))
 
     def command(self, command: Command) -> Op[list[Answer]]:
-        return self._write(lambda step: operate.command(step, command))
+        return self._write(lambda step: operate.command(WAYS, step, command))
 
     # Read.
 
     def jobs(self, where: JobFilter, *, after: str | None = None, limit: int = 50) -> Op[Page[Job]]:
-        return self._read(lambda step: listing.jobs(where, after, limit))
+        return self._read(lambda step: listing.jobs(WAYS, step, where, after, limit))
 
     def counts(self) -> Op[list[Count]]:
         def run() -> list[Count]:
@@ -158,24 +161,24 @@ class PostgresStore:
             self._latest = now
             while is_overdue and self._sessions.run_statement(lambda step: claim.promote(), Step())[0]:
                 pass
-            return self._sessions.run_statement(lambda step: read.counts(), Step())
+            return self._sessions.run_statement(lambda step: read.counts(WAYS), Step())
 
         return self._op(run)
 
     def series(self, start: datetime, end: datetime) -> Op[list[SeriesPoint]]:
-        return self._read(lambda step: read.series(start, end))
+        return self._read(lambda step: series.series(start, end))
 
     def ticks(self, schedule: str | None = None, *, after: str | None = None, limit: int = 50) -> Op[Page[Tick]]:
-        return self._state(lambda step: read.ticks(schedule, after, limit))
+        return self._state(lambda step: read.ticks(WAYS, schedule, after, limit))
 
     def workers(self) -> Op[list[Replica]]:
-        return self._read(read.workers)
+        return self._read(lambda step: read.workers(WAYS, step))
 
     def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
-        return self._state(lambda step: read.logs(job_id, after, limit))
+        return self._state(lambda step: read.logs(WAYS, job_id, after, limit))
 
     def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:
-        return self._state(lambda step: read.audit(after, limit))
+        return self._state(lambda step: read.audit(WAYS, after, limit))
 
     def purge(self, keep: Keep, limit: int = 1000) -> Op[int]:
         def run() -> int:
@@ -222,7 +225,7 @@ class PostgresStore:
         return from_millis(now)
 
     def _enqueue_plain(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        return self._told(self._sessions.run_statement, lambda step: produce.enqueue_plain(step, jobs))
+        return self._told(self._sessions.run_statement, lambda step: enqueue_plain(step, jobs))
 
     def _enqueue_inside(self, tx: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         step, make = Step(), _enqueuing(jobs)
@@ -251,8 +254,9 @@ class PostgresStore:
 
 
 def _enqueuing(jobs: Sequence[NewJob]) -> Make[list[Enqueued]]:
-    enqueue = produce.enqueue if produce.has_keys(jobs) else produce.enqueue_plain
-    return lambda step: enqueue(step, jobs)
+    if has_keys(jobs):
+        return lambda step: produce.enqueue(WAYS, step, jobs)
+    return lambda step: enqueue_plain(step, jobs)
 
 
 def _in_thread(work: Callable[[], T]) -> Op[T]:

@@ -12,11 +12,11 @@ import psycopg
 
 from drumline.errors import StoreUnreachable, StoreUnusable
 from drumline.stores.files import read_statements
-from drumline.stores.postgres.again import Again
 from drumline.stores.postgres.callers import AsyncSpeaker, Speaker, find_async_speaker, find_speaker
 from drumline.stores.postgres.connect import Place, translated
 from drumline.stores.postgres.session import Make
 from drumline.stores.postgres.step import Step, settle
+from drumline.stores.relational.ways import Again
 from drumline.stores.statements import Operation, Row, Statement
 
 __all__ = ["find_store", "run_inside", "run_inside_async"]

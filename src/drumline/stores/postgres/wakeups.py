@@ -24,10 +24,9 @@ from drumline.stores.base import Hear, Topic, topic
 from drumline.stores.files import read_statements
 from drumline.stores.hub import Ear, Hub
 from drumline.stores.postgres.connect import Connection, Place, is_pooled
-from drumline.stores.postgres.rows import find_uuids
 from drumline.stores.postgres.session import Sessions
 from drumline.stores.postgres.step import Step
-from drumline.stores.rows import json_text
+from drumline.stores.rows import find_uuids, json_text
 from drumline.stores.statements import Operation, Statement
 
 __all__ = ["Hints"]

@@ -53,12 +53,12 @@ def end(step: Step, ends: Sequence[End]) -> Operation[None]:
             yield from _tell_schedule(step, one)
 
 
-def cancel_waiting(step: Step, job_id: str) -> Operation[bool]:
+def cancel_waiting(step: Step, job_id: str, options: bytes) -> Operation[bool]:
     """End a job as cancelled that has not begun, and say whether it was such a job."""
     rows = yield Statement(_SQL["find_waiting"], {"id": job_id})
     if not rows:
         return False
-    ((_, queue, task, state, options, key, schedule),) = rows
+    ((queue, task, state, key, schedule),) = rows
     expires = expires_of(decode_options(options), "c", step.now)
     yield from end(step, [End((job_id, "c", expires, "", None, None, False), queue, task, state, key, schedule)])
     return True

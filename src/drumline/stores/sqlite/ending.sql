@@ -50,7 +50,7 @@ returning queue, task, state
 
 -- name: find_waiting
 -- A job that waits, as far as its end has to know it.
-select id, queue, task, state, options, key, schedule
+select queue, task, state, key, schedule
 from drumline_job
 where id = :id
   and state in ('d', 'r', 'b')

@@ -106,12 +106,13 @@ limit :limit
 -- Those of the jobs that are unfinished and as the filter asks.
 select
   job.id, task, queue, state, attempt, fence, args, options, created, due, claimed, lease, replica, null, null, job.key,
-  tags, meta, source, origin, schedule, tick, waits_for, progress, attempts, null, 0, user_error, cancelling
+  tags, meta, source, origin, schedule, tick, waits_for, progress, attempts, null, 0, user_error, cancelling,
+  :now
 from json_each(:ids) as wanted
 cross join drumline_job as job on job.id = wanted.value
 where (:task is null or task = :task)
   and (:queue is null or queue = :queue)
-  and (:wanted_key is null or job.key = :wanted_key)
+  and (:key is null or job.key = :key)
   and (:schedule is null or schedule = :schedule)
   and (:source is null or source = :source)
   and (:origin is null or origin = :origin)
@@ -137,12 +138,12 @@ where (:task is null or task = :task)
 -- Those of the jobs that have ended and are as the filter asks.
 select
   job.id, task, queue, state, attempt, fence, args, options, created, due, null, null, null, finished, expires, job.key,
-  tags, meta, source, origin, schedule, tick, null, progress, attempts, result, result_is_repr, user_error, 0
+  tags, meta, source, origin, schedule, tick, null, progress, attempts, result, result_is_repr, user_error, 0, :now
 from json_each(:ids) as wanted
 cross join drumline_history as job on job.id = wanted.value
 where (:task is null or task = :task)
   and (:queue is null or queue = :queue)
-  and (:wanted_key is null or job.key = :wanted_key)
+  and (:key is null or job.key = :key)
   and (:schedule is null or schedule = :schedule)
   and (:source is null or source = :source)
   and (:origin is null or origin = :origin)

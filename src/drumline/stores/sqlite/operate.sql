@@ -11,13 +11,16 @@ values (:id, :now, :by, :action, :targets, :answers, :part_of)
 
 -- name: add_pause
 -- Pause a queue.
-insert or ignore into drumline_pause (queue, by)
+insert into drumline_pause (queue, by)
 values (:queue, :by)
+on conflict do nothing
+returning queue
 
 -- name: drop_pause
 -- Resume a queue.
 delete from drumline_pause
 where queue = :queue
+returning queue
 
 -- name: find_pauses
 -- The queues that are paused.
@@ -50,13 +53,21 @@ where name = :name
 
 -- name: find_unfinished_job
 -- An unfinished job, as far as a command has to know it.
-select queue, task, state, replica
+select options
 from drumline_job
 where id = :id
 
+-- name: ask_to_stop
+-- Ask for a running job to be cancelled.
+update drumline_job
+set cancelling = 1
+where id = :id
+  and state = 'x'
+returning replica
+
 -- name: find_ended_job
 -- An ended job, as far as a command has to know it.
-select queue, task, state, options, key, key_window, key_span, created, tags
+select queue, task, state, options, key, key_window, key_span, created
 from drumline_history
 where id = :id
 
@@ -76,9 +87,16 @@ where id = :id
 delete from drumline_history
 where id = :id
 
+-- name: lock_waiting
+-- A waiting job.
+select queue, task, state
+from drumline_job
+where id = :id
+  and state in ('d', 'r', 'b')
+
 -- name: move_due
 -- Move a waiting job to another due time.
 update drumline_job
 set due = :due,
-    state = case when state = 'b' then 'b' else :state end
+    state = :state
 where id = :id

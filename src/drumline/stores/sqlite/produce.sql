@@ -1,20 +1,20 @@
 -- name: find_standing
 -- Those of the ids that stand for a job, with how it stands.
-select job.id, job.state, job.due, job.cancelling
+select job.id, job.state, job.due, job.cancelling, :now
 from json_each(:ids) as wanted
 cross join drumline_job as job on job.id = wanted.value
 union all
-select ended.id, ended.state, ended.due, 0
+select ended.id, ended.state, ended.due, 0, :now
 from json_each(:ids) as wanted
 cross join drumline_history as ended on ended.id = wanted.value
 
 -- name: find_holders
--- Who holds the keys, given as pairs of task and key.
+-- Who holds the keys.
 select holder.task, holder.key, holder.job
-from json_each(:places) as place
+from json_each(:keys) as wanted
 cross join drumline_key as holder
-  on holder.task = json_extract(place.value, '$[0]')
-  and holder.key = json_extract(place.value, '$[1]')
+  on holder.task = json_extract(wanted.value, '$.task')
+  and holder.key = json_extract(wanted.value, '$.key')
 where holder.until is null
    or holder.until > :now
 
@@ -39,10 +39,10 @@ where tag = :tag
   and created = :created
   and job = :job
 
--- name: take_key
+-- name: hold_key
 -- The job holds the key from now on.
 insert or replace into drumline_key (task, key, job, window, until)
-values (:task, :key, :job, :window, :until)
+values (:task, :key, :job, :key_window, :until)
 
 -- name: find_replaced
 -- A job that waits, as far as a replacement has to know it.

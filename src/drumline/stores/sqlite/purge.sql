@@ -1,28 +1,3 @@
--- name: find_old_jobs
--- Ended jobs that have outlived their retention.
-select id, queue, task, state, created, tags
-from drumline_history
-where expires <= :now
-order by expires
-limit :limit
-
--- name: forget_job
--- Forget an ended job.
-delete from drumline_history
-where id = :id
-
--- name: forget_lines
--- Forget the log of a job.
-delete from drumline_log
-where job = :id
-
--- name: forget_tag
--- Find the job no more by its tag.
-delete from drumline_tag
-where tag = :tag
-  and created = :created
-  and job = :job
-
 -- name: find_ledgers
 -- The schedules that have ledger rows, by one look into the index for each.
 with recursive ledger (schedule) as (
@@ -36,28 +11,24 @@ select schedule
 from ledger
 where schedule is not null
 
--- name: find_old_ticks
--- The oldest ticks of a schedule that are older than its newest ones and than the time for which all are kept.
-select schedule, replica, mark, coalesce(until, instant)
-from drumline_tick
-where schedule = :schedule
-  and (instant, replica, mark) <= (
-    select instant, replica, mark
-    from drumline_tick
-    where schedule = :schedule
-    order by instant desc, replica desc, mark desc
-    limit 1
-    offset :newest)
-  and recorded <= :oldest
-order by instant, replica, mark
-limit :limit
-
--- name: forget_tick
--- Forget one ledger row.
+-- name: forget_old_ticks
+-- Forget the oldest ticks of a schedule that are older than its newest ones and than the time for which all are kept.
 delete from drumline_tick
-where schedule = :schedule
-  and replica = :replica
-  and mark = :mark
+where (schedule, replica, mark) in (
+  select schedule, replica, mark
+  from drumline_tick
+  where schedule = :schedule
+    and (instant, replica, mark) <= (
+      select instant, replica, mark
+      from drumline_tick
+      where schedule = :schedule
+      order by instant desc, replica desc, mark desc
+      limit 1
+      offset :newest)
+    and recorded <= :oldest
+  order by instant, replica, mark
+  limit :limit)
+returning replica, mark, coalesce(until, instant)
 
 -- name: remember_purge
 -- Ticks up to here may be forgotten.
@@ -71,6 +42,7 @@ set purged_to = max(purged_to, excluded.purged_to),
 -- Forget old audit rows.
 delete from drumline_audit
 where id in (select id from drumline_audit where at <= :oldest order by at, id limit :limit)
+returning 1
 
 -- name: forget_series
 -- Forget old minutes.
@@ -81,16 +53,19 @@ where (minute, queue, task) in (
   where minute <= :oldest
   order by minute
   limit :limit)
+returning 1
 
 -- name: forget_replicas
 -- Forget replicas that have not been heard of for long.
 delete from drumline_replica
 where id in (select id from drumline_replica where seen <= :oldest limit :limit)
+returning 1
 
 -- name: forget_keys
 -- Forget keys that are held no more.
 delete from drumline_key
 where (task, key) in (select task, key from drumline_key where until <= :oldest order by until limit :limit)
+returning 1
 
 -- name: forget_hints
 -- Forget hints of queues and replicas that have been quiet for long.

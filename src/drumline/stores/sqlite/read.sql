@@ -45,14 +45,6 @@ select queue, task, (
 from lane
 where rank is not null
 
--- name: read_series
--- Some minutes.
-select minute, queue, task, done, failed, dead, cancelled, wait, run
-from drumline_series
-where minute >= :start
-  and minute < :end
-order by minute, queue, task
-
 -- name: read_ticks
 -- The ledger, newest recorded first.
 select schedule, mark, replica, instant, decision, reason, by, recorded, job, until, count, outcome, run_time,

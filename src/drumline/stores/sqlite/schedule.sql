@@ -19,6 +19,8 @@ where name = :name
 -- Hold a new schedule.
 insert into drumline_schedule (name, spec, declared, begun, last_tick, paused, paused_by)
 values (:name, :spec, :now, :now, :now, :paused, :paused_by)
+on conflict (name) do nothing
+returning name
 
 -- name: change_schedule
 -- Hold another version of the schedule.
@@ -96,13 +98,7 @@ where name = :name
 
 -- name: find_unfinished
 -- The unfinished jobs of a schedule, the oldest first.
-select id, queue, state, waits_for, replica
+select id, queue, waits_for, options
 from drumline_job
 where schedule = :schedule
 order by created, id
-
--- name: ask_to_stop
--- Ask for a running job to be cancelled.
-update drumline_job
-set cancelling = 1
-where id = :id

@@ -20,12 +20,14 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
-from drumline.stores.sqlite import beat, claim, finish, fire, listing, operate, produce, purge, read, schedule
+from drumline.stores.relational import fire, listing, operate, produce, read, schedule
+from drumline.stores.sqlite import beat, claim, finish, purge, series
 from drumline.stores.sqlite.connect import Place, Synchronous
 from drumline.stores.sqlite.step import Step, settle
 from drumline.stores.sqlite.threads import Reader, Writer
 from drumline.stores.sqlite.transaction import find_store_id, run_inside
 from drumline.stores.sqlite.wakeups import watcher_of
+from drumline.stores.sqlite.ways import WAYS
 from drumline.stores.statements import Operation
 
 __all__ = ["SqliteStore"]
@@ -93,14 +95,14 @@ class SqliteStore:
     def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
         if tx is None:
             return Op(
-                lambda: self._writer.call_batch(jobs, produce.enqueue),
-                lambda: self._writer.submit_batch(jobs, produce.enqueue),
+                lambda: self._writer.call_batch(jobs, _enqueue),
+                lambda: self._writer.submit_batch(jobs, _enqueue),
             )
 
         def inside(store_id: str) -> list[Enqueued]:
             self._store_id = store_id
             step = Step(self._now())
-            return run_inside(tx, self._place.path, store_id, _settled(step, produce.enqueue(step, jobs)))
+            return run_inside(tx, self._place.path, store_id, _settled(step, _enqueue(step, jobs)))
 
         async def asynchronous() -> list[Enqueued]:
             store_id = self._store_id
@@ -134,60 +136,60 @@ class SqliteStore:
     # Schedule.
 
     def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
-        return self._write(lambda step: schedule.declare(step, schedules, by))
+        return self._write(lambda step: schedule.declare(WAYS, step, schedules, by))
 
     def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
-        return self._write(lambda step: schedule.withdraw(step, names, by))
+        return self._write(lambda step: schedule.withdraw(WAYS, step, names, by))
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
-        return self._read(lambda step: schedule.schedules(step, names))
+        return self._read(lambda step: schedule.schedules(WAYS, step, names))
 
     def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
-        return self._write(lambda step: fire.fire(step, firings, by))
+        return self._write(lambda step: fire.fire(WAYS, step, firings, by))
 
     # Operate.
 
     def pause(self, kind: PauseKind, names: Sequence[str], *, paused: bool, by: By, token: str) -> Op[list[bool]]:
-        return self._write(lambda step: operate.pause(step, kind, names, is_pause=paused, by=by, token=token))
+        return self._write(lambda step: operate.pause(WAYS, step, kind, names, is_pause=paused, by=by, token=token))
 
     def paused(self, kind: PauseKind) -> Op[dict[str, By]]:
-        return self._read(lambda step: operate.paused(kind))
+        return self._read(lambda step: operate.paused(WAYS, kind))
 
     def command(self, command: Command) -> Op[list[Answer]]:
-        return self._write(lambda step: operate.command(step, command))
+        return self._write(lambda step: operate.command(WAYS, step, command))
 
     # Read.
 
     def jobs(self, where: JobFilter, *, after: str | None = None, limit: int = 50) -> Op[Page[Job]]:
-        return self._read(lambda step: listing.jobs(step, where, after, limit))
+        return self._read(lambda step: listing.jobs(WAYS, step, where, after, limit))
 
     def counts(self) -> Op[list[Count]]:
         def blocking() -> list[Count]:
             while self._is_clock_back() or self._reader.call(claim.is_promotion_due):
                 self._writer.call(claim.promote)
-            return self._reader.call(lambda _: read.counts())
+            return self._reader.call(lambda _: read.counts(WAYS))
 
         async def asynchronous() -> list[Count]:
             while self._is_clock_back() or await self._reader.submit(claim.is_promotion_due):
                 await self._writer.submit(claim.promote)
-            return await self._reader.submit(lambda _: read.counts())
+            return await self._reader.submit(lambda _: read.counts(WAYS))
 
         return Op(blocking, asynchronous)
 
     def series(self, start: datetime, end: datetime) -> Op[list[SeriesPoint]]:
-        return self._read(lambda step: read.series(start, end))
+        return self._read(lambda step: series.series(start, end))
 
     def ticks(self, schedule: str | None = None, *, after: str | None = None, limit: int = 50) -> Op[Page[Tick]]:
-        return self._read(lambda step: read.ticks(schedule, after, limit))
+        return self._read(lambda step: read.ticks(WAYS, schedule, after, limit))
 
     def workers(self) -> Op[list[Replica]]:
-        return self._read(read.workers)
+        return self._read(lambda step: read.workers(WAYS, step))
 
     def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
-        return self._read(lambda step: read.logs(job_id, after, limit))
+        return self._read(lambda step: read.logs(WAYS, job_id, after, limit))
 
     def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:
-        return self._read(lambda step: read.audit(after, limit))
+        return self._read(lambda step: read.audit(WAYS, after, limit))
 
     def purge(self, keep: Keep, limit: int = 1000) -> Op[int]:
         return self._write(lambda step: purge.purge(step, keep, limit))
@@ -213,6 +215,10 @@ class SqliteStore:
         self._writer.close()
         self._reader.close()
         self._place.mutex.close()
+
+
+def _enqueue(step: Step, jobs: Sequence[NewJob]) -> Operation[list[Enqueued]]:
+    return produce.enqueue(WAYS, step, jobs)
 
 
 def _settled(step: Step, operation: Operation[T]) -> Operation[T]:

@@ -132,7 +132,7 @@ create table drumline_log (
   at      integer not null,
   level   text    not null,
   message text    not null,
-  fields  blob,
+  fields  text,
   attempt integer not null,
   primary key (job, place)
 ) without rowid;
@@ -171,14 +171,14 @@ create table drumline_series (
 
 create table drumline_replica (
   id      text    not null primary key,
-  info    blob    not null,
+  info    text    not null,
   started integer not null,
   seen    integer not null
 ) without rowid;
 
 create table drumline_schedule (
   name           text    not null primary key,
-  spec           blob    not null,
+  spec           text    not null,
   version        integer not null default 0,
   declared       integer not null,
   begun          integer not null,
@@ -187,7 +187,7 @@ create table drumline_schedule (
   last_mark      text,
   leader         text,
   paused         integer,
-  paused_by      blob,
+  paused_by      text,
   orphaned       integer,
   total_runs     integer not null default 0,
   total_failures integer not null default 0
@@ -208,7 +208,7 @@ create table drumline_tick (
   count    integer not null,
   outcome  text,
   run_time integer,
-  rule     blob,
+  rule     text,
   primary key (schedule, replica, mark)
 ) without rowid;
 create index drumline_tick_recorded on drumline_tick (recorded, instant, schedule, replica, mark);
@@ -227,16 +227,16 @@ create table drumline_ledger (
 
 create table drumline_pause (
   queue text not null primary key,
-  by    blob not null
+  by    text not null
 ) without rowid;
 
 create table drumline_audit (
   id      text    not null primary key,
   at      integer not null,
-  by      blob    not null,
+  by      text    not null,
   action  text    not null,
-  targets blob    not null,
-  answers blob    not null,
+  targets text    not null,
+  answers text    not null,
   part_of text
 ) without rowid;
 create index drumline_audit_at on drumline_audit (at, id);

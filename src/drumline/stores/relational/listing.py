@@ -8,50 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from drumline.errors import BadOption
 from drumline.model.job import ENDED, UNFINISHED, Job, JobState
 from drumline.model.query import JobFilter, Page
-from drumline.stores.files import read_statements
-from drumline.stores.rows import as_job, ceil_millis, json_text
-from drumline.stores.sqlite.step import Step
+from drumline.stores.relational.ways import S, Ways
+from drumline.stores.rows import ceil_millis, find_uuids, json_text
 from drumline.stores.statements import Operation, Row, Statement
 
 __all__ = ["MOST_LOOKED_AT", "jobs"]
 
-_SQL = read_statements(__package__, "listing.sql")
 # A call looks at no more rows than this; its page may then be short, and `next` goes on from there.
 MOST_LOOKED_AT = 10_000
 _LARGEST_STRIDE = 1_000
 _TOP = 2**62
+_LEAST = str(UUID(int=0))
 _RUNNING = frozenset({JobState.RUNNING, JobState.CANCELLING})
 _CREATED, _ID = 8, 0
 
 Place = tuple[int, str]
 
 
-def jobs(step: Step, where: JobFilter, after: str | None, limit: int) -> Operation[Page[Job]]:
-    asked = _params(step, where)
+def jobs(ways: Ways[S], step: S, where: JobFilter, after: str | None, limit: int) -> Operation[Page[Job]]:
+    asked = _params(where, step.now)
     if where.ids:
-        rows = yield from _pick(where.ids, where, asked)
+        rows = yield from _pick(ways, find_uuids(where.ids), where, asked)
         found = {row[_ID]: row for row in rows}
-        return Page([as_job(found[job_id], step.now) for job_id in where.ids if job_id in found])
-    rows, more = yield from _walk(where, asked, _first_place(where, after), limit)
-    return Page([as_job(row, step.now) for row in rows], None if more is None else f"{more[0]} {more[1]}")
+        return Page([ways.read_job(found[job_id]) for job_id in where.ids if job_id in found])
+    rows, more = yield from _walk(ways, where, asked, _first_place(where, after), limit)
+    return Page([ways.read_job(row) for row in rows], None if more is None else f"{more[0]} {more[1]}")
 
 
 def _walk(
-    where: JobFilter, asked: dict[str, Any], place: Place, limit: int
+    ways: Ways[S], where: JobFilter, asked: dict[str, Any], place: Place, limit: int
 ) -> Operation[tuple[list[Row], Place | None]]:
     """The rows of one page, and the place from which the next one goes on."""
-    walk = _SQL[_choose(where)]
+    walk = ways.sql[_choose(where)]
     found: list[Row] = []
     looked, stride = 0, limit + 1
     while looked < MOST_LOOKED_AT:
         at = {"created": place[0], "id": place[1], "limit": stride}
         passed = yield Statement(walk, {**asked, **at})
         if passed:
-            found += yield from _pick([job_id for _, job_id in passed], where, asked)
+            found += yield from _pick(ways, [job_id for _, job_id in passed], where, asked)
             place = passed[-1]
         if len(found) > limit:
             last = found[limit - 1]
@@ -63,14 +63,14 @@ def _walk(
     return found, place
 
 
-def _pick(ids: Sequence[str], where: JobFilter, asked: dict[str, Any]) -> Operation[list[Row]]:
+def _pick(ways: Ways[S], ids: Sequence[str], where: JobFilter, asked: dict[str, Any]) -> Operation[list[Row]]:
     """The rows of those of the jobs that are as the filter asks, newest first."""
     given = {**asked, "ids": json_text(ids)}
     rows: list[Row] = []
     if not where.states or where.states & UNFINISHED:
-        rows += yield Statement(_SQL["pick_unfinished"], given)
+        rows += yield Statement(ways.sql["pick_unfinished"], given)
     if not where.states or where.states & ENDED:
-        rows += yield Statement(_SQL["pick_ended"], given)
+        rows += yield Statement(ways.sql["pick_ended"], given)
     rows.sort(key=lambda row: (row[_CREATED], row[_ID]), reverse=True)
     return rows
 
@@ -97,25 +97,24 @@ def _choose(where: JobFilter) -> str:
 
 
 def _first_place(where: JobFilter, after: str | None) -> Place:
-    place = (_TOP, "") if where.created_to is None else (ceil_millis(where.created_to), "")
+    place = (_TOP, _LEAST) if where.created_to is None else (ceil_millis(where.created_to), _LEAST)
     if after is None:
         return place
     created, _, job_id = after.partition(" ")
-    if not created.isdecimal() or not job_id:
+    if not created.isdecimal() or not find_uuids([job_id]):
         raise BadOption("after", "the `next` of an earlier page", after)
     return min(place, (int(created), job_id))
 
 
-def _params(step: Step, where: JobFilter) -> dict[str, Any]:
+def _params(where: JobFilter, now: int) -> dict[str, Any]:
     states = {state.value for state in where.states}
     if JobState.RUNNING in where.states:
         states.add(JobState.CANCELLING.value)
     return {
-        "now": step.now,
+        "now": now,
         "task": where.task,
         "queue": where.queue,
         "key": where.key,
-        "wanted_key": where.key,
         "tag": where.tag,
         "schedule": where.schedule,
         "source": where.source and where.source.value,

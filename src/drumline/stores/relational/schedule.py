@@ -11,15 +11,13 @@ from drumline.model.instant import from_millis, to_millis
 from drumline.model.query import By
 from drumline.model.schedule import Decision, Firing, Rule, Schedule, ScheduleStatus
 from drumline.stores.base import topic
-from drumline.stores.files import read_statements
-from drumline.stores.rows import instant_or_none
-from drumline.stores.sqlite.beat import find_members
-from drumline.stores.sqlite.step import Step
+from drumline.stores.relational.members import find_members
+from drumline.stores.relational.ways import Again, S, Ways
+from drumline.stores.rows import instant_or_none, json_text
 from drumline.stores.statements import Operation, Row, Statement, in_turn
 
-__all__ = ["SQL", "Plan", "declare", "find_plan", "schedules", "tell_change", "tell_ledger", "withdraw"]
+__all__ = ["Plan", "declare", "find_plan", "schedules", "tell_change", "tell_ledger", "withdraw"]
 
-SQL = read_statements(__package__, "schedule.sql")
 _spec = msgspec.json.Decoder(Schedule)
 _by = msgspec.json.Decoder(By)
 
@@ -37,24 +35,26 @@ class Plan(NamedTuple):
     purged_start: int | None
 
 
-def declare(step: Step, declared: Sequence[Schedule], by: By) -> Operation[list[bool]]:
-    return (yield from in_turn(_declare_one(step, schedule, by) for schedule in declared))
+def declare(ways: Ways[S], step: S, declared: Sequence[Schedule], by: By) -> Operation[list[bool]]:
+    yield from ways.lock_schedules(schedule.name for schedule in declared)
+    return (yield from in_turn(_declare_one(ways, step, schedule, by) for schedule in declared))
 
 
-def withdraw(step: Step, names: Sequence[str], by: By) -> Operation[list[bool]]:
-    return (yield from in_turn(_withdraw_one(step, name, by) for name in names))
+def withdraw(ways: Ways[S], step: S, names: Sequence[str], by: By) -> Operation[list[bool]]:
+    yield from ways.lock_schedules(names)
+    return (yield from in_turn(_withdraw_one(ways, step, name, by) for name in names))
 
 
-def schedules(step: Step, names: Sequence[str]) -> Operation[list[ScheduleStatus]]:
-    members = yield from find_members()
+def schedules(ways: Ways[S], step: S, names: Sequence[str]) -> Operation[list[ScheduleStatus]]:
+    members = yield from find_members(ways)
     declared = {name for member in members if member.is_alive(step.now) for name in member.info.schedules}
-    running = dict((yield Statement(SQL["count_running"])))
-    rows = yield Statement(SQL["find_schedules"], {"names": msgspec.json.encode(names).decode() if names else None})
+    running = dict((yield Statement(ways.sql["count_running"])))
+    rows = yield Statement(ways.sql["find_schedules"], {"names": json_text(names) if names else None})
     return [_status(row, declared, running.get(row[0], 0)) for row in rows]
 
 
-def find_plan(name: str) -> Operation[Plan | None]:
-    rows = yield Statement(SQL["find_schedule"], {"name": name})
+def find_plan(ways: Ways[S], name: str) -> Operation[Plan | None]:
+    rows = yield Statement(ways.sql["find_schedule"], {"name": name})
     if not rows:
         return None
     ((spec, version, paused, paused_by, *rest),) = rows
@@ -63,7 +63,13 @@ def find_plan(name: str) -> Operation[Plan | None]:
 
 
 def tell_ledger(
-    step: Step, firing: Firing, by: str, decision: Decision, job_id: str | None = None, rule: Rule | None = None
+    ways: Ways[S],
+    step: S,
+    firing: Firing,
+    by: str,
+    decision: Decision,
+    job_id: str | None = None,
+    rule: Rule | None = None,
 ) -> Operation[None]:
     """Write the ledger's row of this firing."""
     row = {
@@ -78,62 +84,65 @@ def tell_ledger(
         "job": job_id,
         "until": None if firing.until is None else to_millis(firing.until),
         "count": firing.count,
-        "rule": None if rule is None else msgspec.json.encode(rule),
+        "rule": None if rule is None else json_text(rule),
     }
-    yield Statement(SQL["keep_tick"], row)
+    yield Statement(ways.sql["keep_tick"], row)
 
 
-def tell_change(step: Step, name: str | None = None) -> Operation[int]:
+def tell_change(ways: Ways[S], step: S, name: str | None = None) -> Operation[int]:
     """Let the fleet know that the schedule, or a pause, has changed; the version that holds now."""
     version: int
-    ((version,),) = yield Statement(SQL["change_version"])
+    ((version,),) = yield Statement(ways.sql["change_version"])
     if name is not None:
-        yield Statement(SQL["set_version"], {"name": name, "version": version})
+        yield Statement(ways.sql["set_version"], {"name": name, "version": version})
     step.hint(topic.CHANGES)
     return version
 
 
-def _declare_one(step: Step, schedule: Schedule, by: By) -> Operation[bool]:
-    plan = yield from find_plan(schedule.name)
+def _declare_one(ways: Ways[S], step: S, schedule: Schedule, by: By) -> Operation[bool]:
+    plan = yield from find_plan(ways, schedule.name)
     if plan is None:
-        paused = (step.now, msgspec.json.encode(by)) if schedule.paused else (None, None)
-        row = {"name": schedule.name, "spec": msgspec.json.encode(schedule), "now": step.now}
-        yield Statement(SQL["add_schedule"], {**row, "paused": paused[0], "paused_by": paused[1]})
-        return (yield from _start_from_now(step, schedule, by, "declared"))
+        paused = (step.now, json_text(by)) if schedule.paused else (None, None)
+        row = {"name": schedule.name, "spec": json_text(schedule), "now": step.now}
+        added = yield Statement(ways.sql["add_schedule"], {**row, "paused": paused[0], "paused_by": paused[1]})
+        if not added:
+            # Somebody else has declared it since we looked.
+            raise Again
+        return (yield from _start_from_now(ways, step, schedule, by, "declared"))
     before = plan.schedule
     if before.in_code and not schedule.in_code:
         return False
     # Through its text and back, as the one before went.
-    spec = msgspec.json.encode(msgspec.structs.replace(schedule, paused=before.paused))
+    spec = json_text(msgspec.structs.replace(schedule, paused=before.paused))
     after = _spec.decode(spec)
     if after != before:
-        yield Statement(SQL["change_schedule"], {"name": schedule.name, "spec": spec})
+        yield Statement(ways.sql["change_schedule"], {"name": schedule.name, "spec": spec})
     if before.rule != after.rule:
-        return (yield from _start_from_now(step, after, by, "rule changed"))
+        return (yield from _start_from_now(ways, step, after, by, "rule changed"))
     if plan.orphaned is not None:
-        return (yield from _start_from_now(step, after, by, "no longer orphaned"))
+        return (yield from _start_from_now(ways, step, after, by, "no longer orphaned"))
     if after != before:
-        yield from tell_change(step, schedule.name)
+        yield from tell_change(ways, step, schedule.name)
     return after != before
 
 
-def _withdraw_one(step: Step, name: str, by: By) -> Operation[bool]:
-    plan = yield from find_plan(name)
+def _withdraw_one(ways: Ways[S], step: S, name: str, by: By) -> Operation[bool]:
+    plan = yield from find_plan(ways, name)
     if plan is None or plan.schedule.in_code:
         return False
-    yield from _tell_row_of_change(step, name, by, "withdrawn", None)
-    yield Statement(SQL["drop_schedule"], {"name": name})
+    yield from _tell_row_of_change(ways, step, name, by, "withdrawn", None)
+    yield Statement(ways.sql["drop_schedule"], {"name": name})
     return True
 
 
-def _start_from_now(step: Step, schedule: Schedule, by: By, reason: str) -> Operation[bool]:
-    yield Statement(SQL["restart_schedule"], {"name": schedule.name, "now": step.now})
-    yield from _tell_row_of_change(step, schedule.name, by, reason, schedule.rule)
+def _start_from_now(ways: Ways[S], step: S, schedule: Schedule, by: By, reason: str) -> Operation[bool]:
+    yield Statement(ways.sql["restart_schedule"], {"name": schedule.name, "now": step.now})
+    yield from _tell_row_of_change(ways, step, schedule.name, by, reason, schedule.rule)
     return True
 
 
-def _tell_row_of_change(step: Step, name: str, by: By, reason: str, rule: Rule | None) -> Operation[None]:
-    version = yield from tell_change(step, name)
+def _tell_row_of_change(ways: Ways[S], step: S, name: str, by: By, reason: str, rule: Rule | None) -> Operation[None]:
+    version = yield from tell_change(ways, step, name)
     row = Firing(
         schedule=name,
         mark=f"changed:{version}",
@@ -142,7 +151,7 @@ def _tell_row_of_change(step: Step, name: str, by: By, reason: str, rule: Rule |
         reason=reason,
         count=0,
     )
-    yield from tell_ledger(step, row, by.who, Decision.CHANGED, rule=rule)
+    yield from tell_ledger(ways, step, row, by.who, Decision.CHANGED, rule=rule)
 
 
 def _status(row: Row, declared: set[str], running: int) -> ScheduleStatus:

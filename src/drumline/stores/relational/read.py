@@ -1,8 +1,8 @@
-"""counts, series, ticks, workers, logs and audit."""
+"""counts, ticks, workers, logs and audit."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -10,21 +10,18 @@ import msgspec
 from drumline.errors import BadOption
 from drumline.model.instant import from_millis
 from drumline.model.job import LogLine
-from drumline.model.query import Answer, AuditRow, By, Count, Page, SeriesPoint
+from drumline.model.query import Answer, AuditRow, By, Count, Page
 from drumline.model.replica import Replica, ReplicaState
 from drumline.model.schedule import Decision, Rule, Tick
-from drumline.stores.files import read_statements
-from drumline.stores.rows import ceil_millis, instant_or_none
-from drumline.stores.sqlite.beat import find_members
-from drumline.stores.sqlite.step import Step
+from drumline.stores.relational.members import find_members
+from drumline.stores.relational.ways import S, Ways
+from drumline.stores.rows import find_uuids, instant_or_none
 from drumline.stores.statements import Operation, Row, Statement
 
-__all__ = ["audit", "counts", "logs", "series", "ticks", "workers"]
+__all__ = ["audit", "counts", "logs", "ticks", "workers"]
 
-_SQL = read_statements(__package__, "read.sql")
 # Above every instant and every text that is stored.
 _TOP = 2**62
-_histogram = msgspec.json.Decoder(tuple[int, ...])
 _fields = msgspec.json.Decoder(dict[str, Any])
 _by = msgspec.json.Decoder(By)
 _texts = msgspec.json.Decoder(tuple[str, ...])
@@ -32,47 +29,29 @@ _answers = msgspec.json.Decoder(tuple[Answer, ...])
 _rule = msgspec.json.Decoder(Rule)
 
 
-def counts() -> Operation[list[Count]]:
-    rows = yield Statement(_SQL["count_jobs"])
+def counts(ways: Ways[S]) -> Operation[list[Count]]:
+    rows = yield Statement(ways.sql["count_jobs"])
     oldest: dict[tuple[str, str], int] = {}
-    for queue, task, due in (yield Statement(_SQL["find_oldest_ready"])):
+    for queue, task, due in (yield Statement(ways.sql["find_oldest_ready"])):
         oldest[queue, task] = min(due, oldest.get((queue, task), due))
     # A row that has become empty, and of which no attempt was ever closed, tells nothing.
     return [_count(row, oldest.get((row[0], row[1]))) for row in rows if any(row[2:9])]
 
 
-def series(start: datetime, end: datetime) -> Operation[list[SeriesPoint]]:
-    rows = yield Statement(_SQL["read_series"], {"start": ceil_millis(start), "end": ceil_millis(end)})
-    return [
-        SeriesPoint(
-            minute=from_millis(minute),
-            queue=queue,
-            task=task,
-            done=done,
-            failed=failed,
-            dead=dead,
-            cancelled=cancelled,
-            wait=_histogram.decode(wait),
-            run=_histogram.decode(ran),
-        )
-        for minute, queue, task, done, failed, dead, cancelled, wait, ran in rows
-    ]
-
-
-def ticks(schedule: str | None, after: str | None, limit: int) -> Operation[Page[Tick]]:
+def ticks(ways: Ways[S], schedule: str | None, after: str | None, limit: int) -> Operation[Page[Tick]]:
     place = _read_cursor(after, 5) or [_TOP, _TOP, "", "", ""]
     names = ("recorded", "instant", "schedule", "replica", "mark")
     which = {"name": schedule, "limit": limit + 1, **dict(zip(names, place, strict=True))}
-    rows = yield Statement(_SQL["read_ticks" if schedule is None else "read_ticks_of"], which)
+    rows = yield Statement(ways.sql["read_ticks" if schedule is None else "read_ticks_of"], which)
     page = [_tick(row) for row in rows[:limit]]
     last = rows[limit - 1] if len(rows) > limit else None
     return Page(page, None if last is None else _cursor(last[7], last[3], last[0], last[2], last[1]))
 
 
-def workers(step: Step) -> Operation[list[Replica]]:
-    members = yield from find_members()
+def workers(ways: Ways[S], step: S) -> Operation[list[Replica]]:
+    members = yield from find_members(ways)
     running: dict[str, list[str]] = {}
-    for replica, job_id in (yield Statement(_SQL["find_all_running"])):
+    for replica, job_id in (yield Statement(ways.sql["find_all_running"])):
         running.setdefault(replica, []).append(job_id)
     seen: dict[str, int] = {}
     found: list[Replica] = []
@@ -95,17 +74,19 @@ def workers(step: Step) -> Operation[list[Replica]]:
     return found
 
 
-def logs(job_id: str, after: int, limit: int) -> Operation[list[LogLine]]:
-    rows = yield Statement(_SQL["read_lines"], {"job": job_id, "after": after, "limit": limit})
+def logs(ways: Ways[S], job_id: str, after: int, limit: int) -> Operation[list[LogLine]]:
+    if not find_uuids([job_id]):
+        return []
+    rows = yield Statement(ways.sql["read_lines"], {"job": job_id, "after": after, "limit": limit})
     return [
         LogLine(max(number, 0), from_millis(at), level, message, _fields.decode(fields) if fields else {}, attempt)
         for number, at, level, message, fields, attempt in rows
     ]
 
 
-def audit(after: str | None, limit: int) -> Operation[Page[AuditRow]]:
+def audit(ways: Ways[S], after: str | None, limit: int) -> Operation[Page[AuditRow]]:
     at, row_id = _read_cursor(after, 2) or [_TOP, ""]
-    rows = yield Statement(_SQL["read_audit"], {"at": at, "id": row_id, "limit": limit + 1})
+    rows = yield Statement(ways.sql["read_audit"], {"at": at, "id": row_id, "limit": limit + 1})
     page = [
         AuditRow(
             id=audit_id,

@@ -1,0 +1,1 @@
+"""Operations that SQL stores share, over statements that each store names alike and writes its own way."""
