@@ -31,7 +31,7 @@ def beat(step: Step, info: ReplicaInfo, held: Sequence[ClaimRef]) -> Operation[B
     return Beat(
         now=from_millis(step.now),
         lost=[ref for ref in held if (ref.id, ref.fence) not in running],
-        cancelling=[ref for ref in kept if running[ref.id, ref.fence]],
+        cancelling=[ref for ref in kept if running[ref.id, ref.fence][0]],
         unknown=unknown,
         epoch=epoch,
         next_lease_end=instant_or_none(lease),

@@ -11,7 +11,9 @@ a claim reads the beginnings of the lanes it may take from, and merges them:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -45,8 +47,8 @@ def claim(
         claims = yield from _find_again(_refs.decode(rows[0][0]))
     else:
         yield from promote(step)
-        ids = yield from _choose(step, queues, limit, frozenset(tasks))
-        claims = yield from _take(step, replica, ids)
+        chosen = yield from _choose(step, queues, limit, frozenset(tasks))
+        claims = yield from _take(step, replica, chosen)
         if claims:
             yield Statement(_SQL["drop_tokens"], {"oldest": oldest})
             refs = json_text([(claim.id, claim.fence) for claim in claims])
@@ -88,10 +90,10 @@ def _find_again(refs: list[tuple[str, int]]) -> Operation[list[Claim]]:
     return [held[ref] for ref in refs if ref in held]
 
 
-def _choose(step: Step, queues: Sequence[Share], limit: int, tasks: frozenset[str]) -> Operation[list[str]]:
-    """The ids to take, in order: queue by queue, each giving at most its share."""
+def _choose(step: Step, queues: Sequence[Share], limit: int, tasks: frozenset[str]) -> Operation[dict[str, int]]:
+    """The jobs to take, by id and place in the table, in order: queue by queue, each giving at most its share."""
     paused = {queue for (queue,) in (yield Statement(_SQL["paused_queues"]))}
-    chosen: dict[str, None] = {}
+    chosen: dict[str, int] = {}
     for share in queues:
         room = min(share.limit, limit - len(chosen))
         if room <= 0:
@@ -101,8 +103,8 @@ def _choose(step: Step, queues: Sequence[Share], limit: int, tasks: frozenset[st
         lanes = [lane for lane in rows if lane[1] in tasks]
         # A queue may be named twice, by itself and as one of any.
         found = yield from _merge(step, lanes, room + len(chosen))
-        chosen |= dict.fromkeys([job_id for job_id in found if job_id not in chosen][:room])
-    return list(chosen)
+        chosen |= islice(((row[2], row[3]) for row in found if row[2] not in chosen), room)
+    return chosen
 
 
 def _open_queues(queue: str) -> Operation[list[str]]:
@@ -112,12 +114,12 @@ def _open_queues(queue: str) -> Operation[list[str]]:
     return [name for (name,) in rows if not name.startswith(PRIVATE)]
 
 
-def _merge(step: Step, lanes: Sequence[Lane], room: int) -> Operation[list[str]]:
-    """The first ids of all lanes together. Each lane is read a chunk at a time, and on only where it is used up."""
+def _merge(step: Step, lanes: Sequence[Lane], room: int) -> Operation[list[Row]]:
+    """The first rows of all lanes together. Each lane is read a chunk at a time, and on only where it is used up."""
     if not lanes:
         return []
     if len(lanes) == 1:
-        return [row[2] for row in (yield from _read(step, lanes[0], None, room))]
+        return (yield from _read(step, lanes[0], None, room))
     chunk = max(room // len(lanes) * 2, 8)
     heap: list[tuple[Row, int, int]] = []
     chunks: list[list[Row]] = []
@@ -126,10 +128,10 @@ def _merge(step: Step, lanes: Sequence[Lane], room: int) -> Operation[list[str]]
         if chunks[place]:
             heap.append((chunks[place][0], place, 0))
     heapq.heapify(heap)
-    found: list[str] = []
+    found: list[Row] = []
     while heap and len(found) < room:
         row, place, index = heap[0]
-        found.append(row[2])
+        found.append(row)
         index += 1
         if index == chunk and len(found) < room:
             chunks[place], index = (yield from _read(step, lanes[place], row, chunk)), 0
@@ -141,28 +143,31 @@ def _merge(step: Step, lanes: Sequence[Lane], room: int) -> Operation[list[str]]
 
 
 def _read(step: Step, lane: Lane, after: Row | None, limit: int) -> Operation[list[Row]]:
-    rank, due, job_id = after or (_LOWEST_RANK, 0, "")
+    rank, due, job_id, _ = after or (_LOWEST_RANK, 0, "", 0)
     place = {"queue": lane[0], "task": lane[1], "rank": rank, "after": due, "id": job_id}
     rows: list[Row] = yield Statement(_SQL["read_lane"], {**place, "now": step.now, "limit": limit})
     return rows
 
 
-def _take(step: Step, replica: str, ids: Sequence[str]) -> Operation[list[Claim]]:
-    if not ids:
+def _take(step: Step, replica: str, chosen: Mapping[str, int]) -> Operation[list[Claim]]:
+    if not chosen:
         return []
-    rows = yield Statement(_SQL["take"], {"ids": json_text(ids), "replica": replica, "now": step.now})
+    places = json_text(list(chosen.values()))
+    yield Statement(_SQL["take"], {"places": places, "replica": replica, "now": step.now})
+    rows = yield Statement(_SQL["find_taken"], {"places": places})
     taken: dict[str, Claim] = {}
     freed: list[dict[str, str]] = []
     for row in rows:
         claim = taken[row[0]] = as_claim(row)
-        step.move(claim.queue, claim.task, "r", "x")
         if row[-2] == "p":
             freed.append({"task": claim.task, "key": row[17], "id": claim.id})
         if row[-1] >= 2 * KEPT_ATTEMPTS:
             yield from _cut_attempts(claim.id)
     if freed:
         yield Many(_SQL["free_started_key"], freed)
-    return [taken[job_id] for job_id in ids]
+    for (queue, task), count in Counter([(row[3], row[2]) for row in rows]).items():
+        step.move(queue, task, "r", "x", count)
+    return [taken[job_id] for job_id in chosen]
 
 
 def _cut_attempts(job_id: str) -> Operation[None]:

@@ -93,7 +93,7 @@ where queue is not null
 
 -- name: read_lane
 -- The next ready jobs of one lane, in the order in which they are taken.
-select rank, due, id
+select rank, due, id, rowid
 from drumline_job
 where state = 'r'
   and queue = :queue
@@ -104,7 +104,7 @@ order by rank, due, id
 limit :limit
 
 -- name: take
--- Start a claim on each of these jobs; the columns are a claim's fields, then what only the store needs.
+-- Start a claim on each of these jobs, by their places in the table.
 update drumline_job
 set state = 'x',
     fence = max(fence + 1, :now * 1000),
@@ -112,10 +112,15 @@ set state = 'x',
     replica = :replica,
     claimed = :now,
     lease = :now + term
-where id in (select value from json_each(:ids))
-returning
+where rowid in (select value from json_each(:places))
+
+-- name: find_taken
+-- The claims on these jobs, then what only the store needs; apart from the update, whose own answer takes longer.
+select
   id, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source, schedule,
   tick, key, cancelling, releases, key_window, closed
+from drumline_job
+where rowid in (select value from json_each(:places))
 
 -- name: find_claims
 -- Those of the jobs that are running.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from drumline.model.options import decode_options
 from drumline.stores.base import topic
@@ -16,36 +17,48 @@ from drumline.stores.statements import Many, Operation, Statement
 __all__ = ["End", "cancel_waiting", "end"]
 
 _SQL = read_statements(__package__, "ending.sql")
-# As the statement takes it: id, state, expires, line, error, result, result_is_repr.
-EndRow = tuple[str, str, int, str, str | None, bytes | None, bool]
 _OUTCOMES = {"o": "done", "f": "dead", "c": "cancelled"}
 
 
-class End(NamedTuple):
-    """One job that ends: the row of its end, and what hangs on it. `run_time` is in milliseconds."""
+class End(msgspec.Struct, frozen=True, gc=False):
+    """One job that ends: where it stands in the table, how it ends, and what hangs on it."""
 
-    row: EndRow
+    place: int
+    id: str
+    # How it ends: those of which this is the same are moved together.
+    state: str
+    expires: int
+    # The line of the attempt that ends it; empty where none does.
+    line: str
+    error: str | None
+    result: bytes | None
+    result_is_repr: bool
     queue: str
     task: str
     before: str
     key: str | None
     schedule: str | None
+    # In milliseconds.
     run_time: int | None = None
 
 
 def end(step: Step, ends: Sequence[End]) -> Operation[None]:
     """End these jobs, which are unfinished."""
-    ids = [one.row[0] for one in ends]
-    rows = json_text([(*one.row[:5], _as_text(one.row[5]), one.row[6]) for one in ends])
-    yield Statement(_SQL["end_jobs"], {"rows": rows, "now": step.now})
-    yield Statement(_SQL["drop_jobs"], {"ids": json_text(ids)})
-    odd = [{"id": one.row[0], "error": one.row[4], "result": one.row[5]} for one in ends if _is_odd(one.row)]
+    alike: dict[tuple[str, int, bool, bool], list[End]] = {}
+    for one in ends:
+        alike.setdefault((one.state, one.expires, one.result_is_repr, not one.line), []).append(one)
+    for (state, expires, is_repr, is_unbegun), group in alike.items():
+        how = {"state": state, "expires": expires, "is_repr": is_repr, "closed": not is_unbegun, "now": step.now}
+        rows = json_text({one.place: (one.line, _as_text(one.result), one.error) for one in group})
+        yield Statement(_SQL["end_jobs"], {**how, "rows": rows})
+    yield Statement(_SQL["drop_jobs"], {"places": json_text([one.place for one in ends])})
+    odd = [{"id": one.id, "error": one.error, "result": one.result} for one in ends if _is_odd(one)]
     if odd:
         yield Many(_SQL["keep_exactly"], odd)
-    step.end(ids)
-    for lane, count in Counter([(one.queue, one.task, one.before, one.row[1]) for one in ends]).items():
+    step.end([one.id for one in ends])
+    for lane, count in Counter([(one.queue, one.task, one.before, one.state) for one in ends]).items():
         step.move(*lane, count)
-    keys = [{"task": one.task, "key": one.key, "id": one.row[0]} for one in ends if one.key is not None]
+    keys = [{"task": one.task, "key": one.key, "id": one.id} for one in ends if one.key is not None]
     if keys:
         yield Many(_SQL["free_key"], keys)
     for one in ends:
@@ -58,9 +71,10 @@ def cancel_waiting(step: Step, job_id: str, options: bytes) -> Operation[bool]:
     rows = yield Statement(_SQL["find_waiting"], {"id": job_id})
     if not rows:
         return False
-    ((queue, task, state, key, schedule),) = rows
+    ((place, queue, task, before, key, schedule),) = rows
     expires = expires_of(decode_options(options), "c", step.now)
-    yield from end(step, [End((job_id, "c", expires, "", None, None, False), queue, task, state, key, schedule)])
+    ended = End(place, job_id, "c", expires, "", None, None, False, queue, task, before, key, schedule)
+    yield from end(step, [ended])
     return True
 
 
@@ -68,12 +82,11 @@ def _as_text(result: bytes | None) -> str | None:
     return None if result is None else result.decode("utf-8", "replace")
 
 
-def _is_odd(row: EndRow) -> bool:
-    """Whether the row holds what does not come through SQLite's JSON unharmed: a NUL, or bytes that are no text."""
-    error, result = row[4], row[5]
-    if error is not None and "\0" in error:
+def _is_odd(one: End) -> bool:
+    """Whether it leaves what does not come through SQLite's JSON unharmed: a NUL, or bytes that are no text."""
+    if one.error is not None and "\0" in one.error:
         return True
-    return result is not None and (b"\0" in result or not _is_utf8(result))
+    return one.result is not None and (b"\0" in one.result or not _is_utf8(one.result))
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -87,10 +100,10 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _tell_schedule(step: Step, one: End) -> Operation[None]:
-    outcome = _OUTCOMES[one.row[1]]
-    yield Statement(_SQL["tell_tick"], {"id": one.row[0], "outcome": outcome, "run_time": one.run_time})
+    outcome = _OUTCOMES[one.state]
+    yield Statement(_SQL["tell_tick"], {"id": one.id, "outcome": outcome, "run_time": one.run_time})
     # Only ticks of one schedule wait for each other.
-    freed = yield Statement(_SQL["let_go"], {"id": one.row[0], "now": step.now})
+    freed = yield Statement(_SQL["let_go"], {"id": one.id, "now": step.now})
     for queue, task, state in freed:
         step.move(queue, task, "b", state)
         step.hint(topic.queue(queue))

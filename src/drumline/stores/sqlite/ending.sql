@@ -1,21 +1,20 @@
 -- name: end_jobs
--- Move jobs to history, as ended: arrays of id, state, expires, line of the attempt, error, result and result_is_repr.
+-- Move jobs to history that end alike: by place in the table the line of the attempt, result and error of each.
 insert into drumline_history (
   id, queue, task, state, due, fence, attempt, created, finished, expires, args, options, key, key_window, key_span,
   tags, meta, source, origin, schedule, tick, progress, user_error, error, attempts, closed, result, result_is_repr)
 select
-  job.id, queue, task, json_extract(ended.value, '$[1]'), due, fence, attempt, created, :now,
-  json_extract(ended.value, '$[2]'), args, options, job.key, key_window, key_span, tags, meta, source, origin, schedule,
-  tick, progress, user_error, coalesce(json_extract(ended.value, '$[4]'), error),
-  attempts || json_extract(ended.value, '$[3]'), closed + (json_extract(ended.value, '$[3]') <> ''),
-  cast(json_extract(ended.value, '$[5]') as blob), json_extract(ended.value, '$[6]')
+  job.id, queue, task, :state, due, fence, attempt, created, :now, :expires, args, options, job.key, key_window, key_span,
+  tags, meta, source, origin, schedule, tick, progress, user_error, coalesce(json_extract(ended.value, '$[2]'), error),
+  attempts || json_extract(ended.value, '$[0]'), closed + :closed, cast(json_extract(ended.value, '$[1]') as blob),
+  :is_repr
 from json_each(:rows) as ended
-cross join drumline_job as job on job.id = json_extract(ended.value, '$[0]')
+cross join drumline_job as job on job.rowid = cast(ended.key as integer)
 
 -- name: drop_jobs
 -- Take the jobs out of the unfinished ones.
 delete from drumline_job
-where id in (select value from json_each(:ids))
+where rowid in (select value from json_each(:places))
 
 -- name: keep_exactly
 -- What an ended job leaves, byte by byte.
@@ -50,7 +49,7 @@ returning queue, task, state
 
 -- name: find_waiting
 -- A job that waits, as far as its end has to know it.
-select queue, task, state, key, schedule
+select rowid, queue, task, state, key, schedule
 from drumline_job
 where id = :id
   and state in ('d', 'r', 'b')

@@ -34,9 +34,10 @@ def finish(step: Step, outcomes: Sequence[Outcome]) -> Operation[list[bool]]:
     waits: list[dict[str, Any]] = []
     for place, outcome in enumerate(outcomes):
         # Taken out, so that a second outcome of the same claim finds it closed.
-        cancelling = held.pop((outcome.claim.id, outcome.claim.fence), None)
-        if cancelling is None:
+        found = held.pop((outcome.claim.id, outcome.claim.fence), None)
+        if found is None:
             continue
+        cancelling, row = found
         answers[place] = True
         kind = outcome.kind
         if cancelling and kind not in ENDS:
@@ -44,7 +45,7 @@ def finish(step: Step, outcomes: Sequence[Outcome]) -> Operation[list[bool]]:
         step.close(outcome, kind)
         state = ENDS.get(kind)
         if state is not None:
-            ends.append(_end(step, outcome, state))
+            ends.append(_end(step, outcome, state, row))
         else:
             waits.append(_wait(step, outcome))
     if ends:
@@ -57,17 +58,23 @@ def finish(step: Step, outcomes: Sequence[Outcome]) -> Operation[list[bool]]:
     return answers
 
 
-def find_held(ids: Iterable[str]) -> Operation[dict[tuple[str, int], int]]:
-    """Those of the jobs that are running, by id and fence, and whether somebody asks to stop them."""
+def find_held(ids: Iterable[str]) -> Operation[dict[tuple[str, int], tuple[bool, int]]]:
+    """Those of the jobs that are running, by id and fence: whether somebody asks to stop them, and their place."""
     rows = yield Statement(_SQL["find_held"], {"ids": json_text(list(ids))})
-    return {(job_id, fence): cancelling for job_id, fence, cancelling in rows}
+    return {(job_id, fence): (cancelling, place) for job_id, fence, cancelling, place in rows}
 
 
-def _end(step: Step, outcome: Outcome, state: str) -> End:
-    claim, attempt, result = outcome.claim, outcome.attempt, outcome.result
-    expires = expires_of(claim.options, state, step.now)
+def _end(step: Step, outcome: Outcome, state: str, place: int) -> End:
+    claim, attempt = outcome.claim, outcome.attempt
     return End(
-        (claim.id, state, expires, attempt_line(attempt), attempt.died_of, result, outcome.result_is_repr),
+        place,
+        claim.id,
+        state,
+        expires_of(claim.options, state, step.now),
+        attempt_line(attempt),
+        attempt.died_of,
+        outcome.result,
+        outcome.result_is_repr,
         claim.queue,
         claim.task,
         "x",

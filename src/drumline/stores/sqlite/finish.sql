@@ -1,6 +1,6 @@
 -- name: find_held
--- Those of the jobs that are running, with the fence of their claim.
-select job.id, job.fence, job.cancelling
+-- Those of the jobs that are running, with the fence of their claim and their place in the table.
+select job.id, job.fence, job.cancelling, job.rowid
 from json_each(:ids) as wanted
 cross join drumline_job as job on job.id = wanted.value
 where job.state = 'x'

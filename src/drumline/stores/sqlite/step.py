@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import timedelta
+from functools import lru_cache
 
 import msgspec
 
@@ -31,6 +33,12 @@ _COLUMNS = {
 _histogram = msgspec.json.Decoder(list[int])
 
 Lane = tuple[str, str]
+
+
+# The jobs of one batch have waited and run equally long, give or take a few milliseconds.
+@lru_cache(maxsize=1024)
+def _bucket(span: timedelta) -> int:
+    return histogram_bucket(span_millis(span))
 
 
 class _Runs(msgspec.Struct):
@@ -84,18 +92,21 @@ class Step:
         if kind is OutcomeKind.RELEASE:
             return
         claim, attempt = outcome.claim, outcome.attempt
-        has_failed = attempt.ended in FAILED
         runs = self._runs.get((claim.queue, claim.task))
         if runs is None:
             runs = self._runs[claim.queue, claim.task] = _Runs()
         runs.attempts += 1
-        runs.done += kind is OutcomeKind.DONE
-        runs.failed += has_failed
-        runs.dead += kind is OutcomeKind.DEAD
-        runs.cancelled += kind is OutcomeKind.CANCELLED
-        runs.last_error = attempt.died_of or runs.last_error
-        runs.wait[histogram_bucket(span_millis(attempt.started_at - claim.due_at))] += 1
-        runs.run[histogram_bucket(span_millis(attempt.ended_at - attempt.started_at))] += 1
+        runs.wait[_bucket(attempt.started_at - claim.due_at)] += 1
+        runs.run[_bucket(attempt.ended_at - attempt.started_at)] += 1
+        has_failed = False
+        if kind is OutcomeKind.DONE:
+            runs.done += 1
+        else:
+            has_failed = attempt.ended in FAILED
+            runs.failed += has_failed
+            runs.dead += kind is OutcomeKind.DEAD
+            runs.cancelled += kind is OutcomeKind.CANCELLED
+            runs.last_error = attempt.died_of or runs.last_error
         if claim.schedule is not None:
             closed, failed = self._of_schedules.get(claim.schedule, (0, 0))
             self._of_schedules[claim.schedule] = (closed + 1, failed + has_failed)
