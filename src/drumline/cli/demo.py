@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from drumline.cli.work import run_own_loop
+from drumline.engine.alone import run_alone
 
 __all__ = ["add_to"]
 
@@ -28,7 +28,7 @@ def demo(seconds: Seconds = None) -> None:
         from drumline.demo.stage import perform
 
         try:
-            run_own_loop(perform(seconds))
+            run_alone(perform(seconds))
         except KeyboardInterrupt:
             # Before the worker listened, or after it had stopped.
             return

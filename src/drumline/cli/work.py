@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
     from drumline import Drumline
     from drumline.model.replica import Role
 
-__all__ = ["add_to", "run_own_loop", "start"]
+__all__ = ["add_to", "start"]
 
-T = TypeVar("T")
 
 logger = logging.getLogger("drumline")
 
@@ -77,17 +75,6 @@ def fire(name: AppArgument = None, app: App = None) -> None:
     start(name or app, Role.SCHEDULER, None, None, drain=False)
 
 
-def run_own_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on uvloop where it is installed. Only for processes that are ours alone."""
-    factory: Callable[[], asyncio.AbstractEventLoop] | None
-    try:
-        from uvloop import new_event_loop as factory
-    except ImportError:
-        factory = None
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(work)
-
-
 def start(
     name: str | None,
     role: Role,
@@ -102,6 +89,7 @@ def start(
     """Be a replica of that role until stopped; with `web`, serve the pages at that address too."""
     from drumline.cli.app import load_app
     from drumline.cli.logs import set_up_logging
+    from drumline.engine.alone import run_alone
 
     # Until the worker listens, a polite end is the same as Ctrl-C: nothing has been claimed. A shell lets what it
     # starts in the background ignore Ctrl-C, and the polite end would be ignored with it.
@@ -112,7 +100,7 @@ def start(
         set_up_logging(drum.settings.log.level, drum.settings.log.format)
         options = {"queues": _read_queues(queues), "concurrency": concurrency, "drain": drain}
         pages = None if web is None else open_pages(web, auth, dev=dev)
-        run_own_loop(_work(drum, role, pages, options))
+        run_alone(_work(drum, role, pages, options))
     except KeyboardInterrupt:
         logger.info("stopped before the first claim")
 
