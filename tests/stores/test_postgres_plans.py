@@ -168,3 +168,52 @@ def test_a_claim_of_a_million_costs_no_more_than_one_of_a_thousand():
 def _millis(filled: Filled) -> float:
     (plan,) = filled.explain(claiming())
     return plan.millis
+
+
+def in_prepared_statements(connection: psycopg.Connection, place: Any, operation: Any) -> tuple[Any, int, int]:
+    """Run the operation by prepared statements; its answer, and the rows of jobs read by scans and by indexes."""
+    cursor = connection.cursor()
+    answer: Any = None
+    with connection.transaction():
+        try:
+            while True:
+                asked = operation.send(answer)
+                cursor.execute(place.bind(asked.sql), asked.params, prepare=True)
+                answer = cursor.fetchall() if cursor.description is not None else []
+        except StopIteration as end:
+            cursor.execute(
+                "select seq_tup_read, idx_tup_fetch from pg_stat_xact_user_tables "
+                "where relname = 'job' and schemaname = %s",
+                [place.namespace],
+            )
+            ((by_scan, by_index),) = cursor.fetchall()
+            return end.value, by_scan, by_index
+
+
+def test_statements_prepared_while_the_table_was_empty_stay_small():
+    made = Filled(new_address())
+    place = made.store.place
+    connection = place.connect()
+    connection.execute("set plan_cache_mode = force_generic_plan")
+    try:
+        in_prepared_statements(connection, place, claiming())
+        in_prepared_statements(connection, place, finish.finish(Step(), []))
+        in_prepared_statements(connection, place, enqueue_plain(Step(), [new_job()]))
+        made.fill(20_000)
+        _, by_scan, by_index = in_prepared_statements(
+            connection, place, enqueue_plain(Step(), [new_job() for _ in range(LIMIT)])
+        )
+        assert (by_scan, by_index) == (0, 0)
+        claimed, by_scan, by_index = in_prepared_statements(connection, place, claiming())
+        assert len(claimed.claims) == LIMIT
+        assert by_scan == 0
+        assert by_index < FEW
+        answers, by_scan, by_index = in_prepared_statements(
+            connection, place, finish.finish(Step(), [done(claim) for claim in claimed.claims])
+        )
+        assert answers == [True] * LIMIT
+        assert by_scan == 0
+        assert by_index < FEW
+    finally:
+        connection.close()
+        made.close()

@@ -17,7 +17,17 @@ from drumline.model.mask import mask_url
 from drumline.stores.files import MigrationStatements, check_schema, migrate, read_migrations, read_statements
 from drumline.stores.statements import run
 
-__all__ = ["Bound", "Connection", "Place", "is_pooled", "is_repeatable", "translate", "translated"]
+__all__ = [
+    "Bound",
+    "Connection",
+    "Place",
+    "is_outdated",
+    "is_pooled",
+    "is_repeatable",
+    "is_unprepared",
+    "translate",
+    "translated",
+]
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -31,6 +41,10 @@ _MIGRATION_STATEMENTS = MigrationStatements(_SQL["prepare"], _SQL["applied"], _S
 
 # Found by the server's own detector, or by our own look: the step was undone, and may be taken anew at once.
 _REPEATABLE = frozenset(("40001", "40P01"))
+# What was prepared on one connection is not on the one that answers, or another's stands there.
+_UNPREPARED = frozenset(("26000", "42P05"))
+# By psycopg's count: a statement is prepared where that is asked for.
+_NEVER_BY_ITSELF = 2**31
 # The server is there, but cannot do it now: it starts, stops, is a standby, or somebody holds a lock.
 _AWAY = frozenset(("25006", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "53300", "53200", "53400"))
 _FOREIGN_SCHEMA = frozenset(("3F000", "42P01", "42703", "42883"))
@@ -50,7 +64,10 @@ _REFUSED = re.compile(
 class Place:
     """Where the store is, and how to connect to it."""
 
-    def __init__(self, url: str, namespace: str, listen_url: str | None = None) -> None:
+    def __init__(
+        self, url: str, namespace: str, listen_url: str | None = None, hot: frozenset[str] = frozenset()
+    ) -> None:
+        """`hot` are the statements that are worth preparing, where the server itself is at the other end."""
         if not _NAMESPACE.fullmatch(namespace):
             raise BadSettings(
                 f"namespace {namespace!r}: expected 1 to 41 letters, digits or any of _ . : -, not a digit first"
@@ -60,12 +77,30 @@ class Place:
         self.url = url
         self._listen_url = listen_url or url
         self._schema = '"' + namespace + '"'
+        self._hot = hot
+        # Whether a pooler stands between; None: nobody has looked.
+        self._is_pooled: bool | None = None
         # Each store binds a few dozen texts, and always the same ones.
         self.bind = lru_cache(maxsize=None)(self._bind)
 
     def connect(self) -> Connection:
         """A connection in autocommit mode: one statement is one step."""
-        return self._connect(self.url)
+        connection = self._connect(self.url)
+        with translated(self.shown):
+            if self._is_pooled is None:
+                self._is_pooled = is_pooled(connection)
+            if not self._is_pooled:
+                connection.execute(_SQL["settle_session"])
+                connection.prepare_threshold = _NEVER_BY_ITSELF
+        return connection
+
+    def is_prepared(self, sql: str) -> bool:
+        """Whether the server shall keep how it runs this statement."""
+        return sql in self._hot and not self._is_pooled
+
+    def distrust(self) -> None:
+        """What was prepared is not there: somebody hands over connections on the way, and did not say so."""
+        self._is_pooled = True
 
     def connect_listener(self) -> Connection:
         """A connection on which messages arrive."""
@@ -76,7 +111,8 @@ class Place:
             return psycopg.connect(
                 url,
                 autocommit=True,
-                # Plans that were made while a table was small would stay, and a pooler would not keep them.
+                # Plans that were made while a table was small would stay: only those are prepared that read what they
+                # need and no more, whatever was known of the table when they were made.
                 prepare_threshold=None,
                 **_defaults(url),
             )
@@ -135,11 +171,12 @@ class Place:
 
 
 class Bound:
-    """A cursor for statements that name the namespace as {schema}."""
+    """A cursor for statements that name the namespace as {schema}; on a connection of ours, hot ones are prepared."""
 
-    def __init__(self, cursor: Any, place: Place) -> None:
+    def __init__(self, cursor: Any, place: Place, *, is_ours: bool = False) -> None:
         self._cursor = cursor
         self._place = place
+        self._is_ours = is_ours
         self.fetchall = cursor.fetchall
 
     @property
@@ -152,8 +189,11 @@ class Bound:
         return count
 
     def execute(self, sql: str, params: Any) -> Any:
+        bound = self._place.bind(sql)
+        if self._is_ours and self._place.is_prepared(sql):
+            return self._cursor.execute(bound, params, prepare=True)
         # Without parameters, a percent sign stands for itself.
-        return self._cursor.execute(self._place.bind(sql), params or None)
+        return self._cursor.execute(bound, params or None)
 
     def executemany(self, sql: str, rows: Any) -> Any:
         return self._cursor.executemany(self._place.bind(sql), rows)
@@ -178,6 +218,16 @@ def is_pooled(connection: Connection) -> bool:
     """Whether a pooler stands between: then the process that answers is not the one that was introduced."""
     ((pid,),) = connection.execute("select pg_backend_pid()").fetchall()
     return bool(pid != connection.info.backend_pid)
+
+
+def is_unprepared(error: BaseException) -> bool:
+    """Whether a prepared statement was not there, or was somebody else's."""
+    return isinstance(error, psycopg.Error) and error.sqlstate in _UNPREPARED
+
+
+def is_outdated(error: BaseException) -> bool:
+    """Whether a prepared statement was made for a schema that has changed since."""
+    return isinstance(error, psycopg.errors.FeatureNotSupported) and "cached plan" in str(error)
 
 
 def is_repeatable(error: BaseException) -> bool:

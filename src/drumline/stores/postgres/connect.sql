@@ -47,3 +47,8 @@ on conflict do nothing
 -- Which store this is, and what time it is there.
 select id, {schema}.now_ms()
 from {schema}.store
+
+-- name: settle_session
+-- A plan is kept from when a table was empty: it shall use the indexes that it will need. And nothing here runs so long
+-- that compiling it would pay.
+select set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)

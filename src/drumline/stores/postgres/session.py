@@ -16,7 +16,16 @@ import psycopg
 from drumline.clock import pause
 from drumline.errors import StoreUnreachable
 from drumline.stores.forks import keep_open
-from drumline.stores.postgres.connect import LOCK_PATIENCE, Bound, Connection, Place, is_repeatable, translate
+from drumline.stores.postgres.connect import (
+    LOCK_PATIENCE,
+    Bound,
+    Connection,
+    Place,
+    is_outdated,
+    is_repeatable,
+    is_unprepared,
+    translate,
+)
 from drumline.stores.postgres.step import Step, settle
 from drumline.stores.relational.ways import Again
 from drumline.stores.statements import Operation, run
@@ -54,7 +63,7 @@ class Sessions:
 
     def run_statement(self, make: Make[T], step: Step) -> T:
         """Run an operation whose statements are steps of their own."""
-        return self._run(lambda connection: run(Bound(connection.cursor(), self._place), make(step)), step)
+        return self._run(lambda connection: run(self._bind(connection.cursor()), make(step)), step)
 
     def run_step(self, make: Make[T], step: Step) -> T:
         """Run an operation as one step: all of it, or nothing. The step may be begun anew."""
@@ -142,6 +151,12 @@ class Sessions:
         """Whether to repeat the step at once: none does twice what it did before a lost reply."""
         if is_repeatable(error):
             return True
+        if is_unprepared(error) or is_outdated(error):
+            if is_unprepared(error):
+                self._place.distrust()
+            connection.close()
+            self._clear_shelf()
+            return True
         # While it lay on the shelf, the server went away; those beside it are no better.
         if connection.closed and not is_new:
             self._clear_shelf()
@@ -161,11 +176,14 @@ class Sessions:
         while cursor.nextset():
             pass
         step.begin(_only(cursor.fetchall()))
-        bound = Bound(cursor, self._place)
+        bound = self._bind(cursor)
         answer = run(bound, make(step))
         run(bound, settle(step))
         connection.commit()
         return answer
+
+    def _bind(self, cursor: Any) -> Bound:
+        return Bound(cursor, self._place, is_ours=True)
 
     def _take_executor(self) -> ThreadPoolExecutor | None:
         with self._lock:

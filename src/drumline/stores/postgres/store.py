@@ -25,6 +25,7 @@ from drumline.stores.postgres.callers import on_commit
 from drumline.stores.postgres.connect import Place
 from drumline.stores.postgres.floors import Floors
 from drumline.stores.postgres.group import Group
+from drumline.stores.postgres.hot import HOT
 from drumline.stores.postgres.plain import enqueue_plain, has_keys
 from drumline.stores.postgres.session import Make, Sessions
 from drumline.stores.postgres.step import Step
@@ -45,7 +46,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, namespace: str = "drumline", listen_url: str | None = None) -> None:
         """`listen_url` leads to the server itself, where `url` leads to a pooler."""
-        self.place = Place(url, namespace, listen_url)
+        self.place = Place(url, namespace, listen_url, HOT)
         self._sessions = Sessions(self.place)
         self._hints = Hints(self.place, self._sessions)
         self._group = Group(self._sessions, self._enqueue_plain)
