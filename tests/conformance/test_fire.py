@@ -98,30 +98,48 @@ def test_a_tick_without_a_job_is_recorded_with_its_reason(rig):
     assert [fired.answer for fired in rig.fire(tick_at(first))] == [FiredAnswer.DUPLICATE]
 
 
-@promises("fire", "so is a row of many instants that begins at or before `last_tick`,")
-def test_a_row_of_many_instants_that_begins_before_the_last_tick_is_a_duplicate(rig):
+@promises("fire", "so is one of the fleet that was worked out from a version and begins at or before `last_tick`.")
+@pytest.mark.parametrize("count", [1, 11])
+def test_a_tick_that_was_worked_out_and_begins_before_the_last_tick_is_a_duplicate(rig, count):
     rig.declare(new_schedule())
     first = rig.later(60)
     rig.advance(660)
-    rig.fire(tick_at(first))
-    rows = rig.ticks("tock")
-    for begins in (first, first - timedelta(minutes=1)):
-        late = msgspec.structs.replace(
-            tick_without_job(begins, Decision.MISSED, until=rig.now(), count=11), mark=f"{to_millis(begins)}+"
-        )
+    rig.fire(tick_without_job(first, Decision.MISSED, until=first + timedelta(minutes=1), count=2))
+    before = rig.ticks("tock"), rig.schedule()
+    for begins in (first, first + timedelta(minutes=1), first - timedelta(minutes=1)):
+        until = rig.now() if count > 1 else None
+        late = tick_without_job(begins, Decision.MISSED, until=until, count=count)
+        late = msgspec.structs.replace(late, mark=f"{to_millis(begins)}late", version=rig.schedule().version)
         assert [fired.answer for fired in rig.fire(late)] == [FiredAnswer.DUPLICATE]
-    assert rig.ticks("tock") == rows
+    assert (rig.ticks("tock"), rig.schedule()) == before
 
 
-@promises("fire", "unless it is a replica's own.")
-def test_a_row_of_many_instants_of_one_replica_does_not_ask_how_far_the_others_are(rig):
+def test_an_instant_that_shares_a_row_with_others_is_not_fired_by_who_counted_one_less(rig):
     rig.declare(new_schedule())
-    first = rig.later(60)
+    first, version = rig.later(60), rig.schedule().version
+    rig.advance(660)
+    shared = tick_without_job(first, Decision.MISSED, until=rig.now(), count=11)
+    alone = [tick_at(first + timedelta(minutes=minute)) for minute in range(11)]
+    rig.fire(msgspec.structs.replace(shared, mark=f"{to_millis(first)}+", version=version))
+    answers = rig.fire(*(msgspec.structs.replace(tick, version=version) for tick in alone))
+    assert {fired.answer for fired in answers} == {FiredAnswer.DUPLICATE}
+    assert rig.jobs() == []
+
+
+def test_a_tick_of_one_replica_does_not_ask_how_far_the_others_are(rig):
+    rig.declare(new_schedule())
+    first, version = rig.later(60), rig.schedule().version
     rig.advance(660)
     rig.fire(tick_at(rig.now(), replica=OTHER_REPLICA))
-    shared = tick_without_job(first, Decision.MISSED, until=rig.now(), count=11)
-    own = msgspec.structs.replace(shared, mark=f"{to_millis(first)}+", replica=REPLICA)
-    assert [fired.answer for fired in rig.fire(own, own)] == [FiredAnswer.RECORDED, FiredAnswer.DUPLICATE]
+    shared = tick_without_job(first, Decision.MISSED, until=rig.later(-60), count=10)
+    many = msgspec.structs.replace(shared, mark=f"{to_millis(first)}+", replica=REPLICA, version=version)
+    one = msgspec.structs.replace(tick_at(rig.now(), replica=REPLICA), version=version)
+    assert [fired.answer for fired in rig.fire(many, many, one, one)] == [
+        FiredAnswer.RECORDED,
+        FiredAnswer.DUPLICATE,
+        FiredAnswer.FIRED,
+        FiredAnswer.DUPLICATE,
+    ]
 
 
 @promises("fire", "A schedule that is unknown or paused refuses.")
@@ -157,6 +175,7 @@ def test_a_tick_that_was_worked_out_from_an_older_version_is_stale(rig, decision
     stale = msgspec.structs.replace(tick_at(rig.now()), decision=decision, version=old)
     assert [fired.answer for fired in rig.fire(stale)] == [FiredAnswer.STALE]
     assert (rig.ticks(), rig.jobs(), rig.schedule()) == (rows, [], status)
+    rig.advance(60)
     fresh = msgspec.structs.replace(tick_at(rig.now()), version=status.version)
     assert [fired.answer for fired in rig.fire(fresh)] == [FiredAnswer.FIRED]
 

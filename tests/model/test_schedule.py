@@ -1,5 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from drumline.errors import BadOption
@@ -60,6 +61,13 @@ def test_a_firing_knows_what_kind_it_is(decision, is_tick, makes_job, moves_on):
     assert (firing.is_tick, firing.makes_job, firing.moves_on) == (is_tick, makes_job, moves_on)
     start = Firing(schedule="s", mark="start:1", instant=NOW, decision=decision)
     assert start.moves_on is False
+
+
+def test_only_a_tick_of_the_fleet_that_was_worked_out_follows_the_last_tick():
+    worked_out = Firing(schedule="tock", mark="1", instant=NOW, version=3)
+    assert worked_out.follows_last_tick
+    others = ({"version": None}, {"replica": "r:1"}, {"mark": "start:1"}, {"decision": Decision.ORPHANED})
+    assert not any(msgspec.structs.replace(worked_out, **other).follows_last_tick for other in others)
 
 
 @pytest.mark.parametrize(

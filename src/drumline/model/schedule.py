@@ -158,6 +158,14 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
         """Whether `last_tick` follows. A start is no instant of the rule: it must not pass over those still due."""
         return self.is_tick and not self.mark.startswith("start:")
 
+    @property
+    def follows_last_tick(self) -> bool:
+        """Whether it was worked out from `last_tick`: then what lies at or before that has been decided since.
+
+        Of a replica's own ticks `last_tick`, which may be another's, tells nothing.
+        """
+        return self.moves_on and self.version is not None and not self.replica
+
     def recorded_as(self, answer: FiredAnswer) -> Decision:
         """What the ledger's row says, once the store has answered."""
         if answer is FiredAnswer.OVERLAP:

@@ -207,8 +207,8 @@ class Store(Protocol):
 
         A schedule that is unknown or paused refuses. A tick that lies ahead of the store's clock is early, one that was
         worked out from an older version of the schedule is stale: both leave nothing. A tick that stands in the
-        ledger, or is as old as what was purged from it, is a duplicate; so is a row of many instants that begins at or
-        before `last_tick`, unless it is a replica's own. Overlap looks at the unfinished jobs of the schedule's ticks:
+        ledger, or is as old as what was purged from it, is a duplicate; so is one of the fleet that was worked out from
+        a version and begins at or before `last_tick`. Overlap looks at the unfinished jobs of the schedule's ticks:
         `skip` records the tick without a job; `queue_one` lets one job wait until the earlier one has ended, and skips
         further ones; `cancel_running` asks the earlier one to stop (a waiting one ends at once) and waits in the same
         way. `last_tick` only moves forward, and a duplicate moves it too. A trigger works while paused, obeys overlap

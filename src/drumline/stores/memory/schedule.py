@@ -185,12 +185,8 @@ def _fire_one(state: State, now: datetime, firing: Firing, by: str) -> Fired:
 def _is_decided(state: State, plan: Plan, firing: Firing, standing: Tick | None) -> bool:
     if firing.decision is Decision.BACKFILL and standing is not None and standing.job_id is None:
         return False
-    return (
-        standing is not None
-        # Of a replica's own ticks the schedule's last tick, which may be another's, tells nothing.
-        or (firing.until is not None and firing.is_tick and not firing.replica and firing.instant <= plan.last_tick)
-        or _is_purged(state, firing)
-    )
+    is_behind = firing.follows_last_tick and firing.instant <= plan.last_tick
+    return standing is not None or is_behind or _is_purged(state, firing)
 
 
 def _is_purged(state: State, firing: Firing) -> bool:

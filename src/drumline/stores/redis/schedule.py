@@ -74,6 +74,7 @@ def _firing_item(firing: Firing) -> dict[str, Any]:
         "is_tick": firing.is_tick,
         "makes_job": firing.makes_job,
         "moves_on": firing.moves_on,
+        "follows_last_tick": firing.follows_last_tick,
         "epoch": start_epoch(firing.replica, firing.mark),
         "job": False if firing.job is None else job_item(firing.job),
     }

@@ -58,10 +58,8 @@ def _fire_one(ways: Ways[S], step: S, firing: Firing, by: str) -> Operation[Fire
 def _is_decided(plan: Plan, firing: Firing, rows: Sequence[Row]) -> bool:
     if firing.decision is Decision.BACKFILL and rows and rows[0][0] is None:
         return False
-    # Of a replica's own ticks the schedule's last tick, which may be another's, tells nothing.
-    is_of_many = firing.until is not None and firing.is_tick and not firing.replica
-    is_begun = is_of_many and to_millis(firing.instant) <= plan.last_tick
-    return bool(rows) or is_begun or _is_purged(plan, firing)
+    is_behind = firing.follows_last_tick and to_millis(firing.instant) <= plan.last_tick
+    return bool(rows) or is_behind or _is_purged(plan, firing)
 
 
 def _is_purged(plan: Plan, firing: Firing) -> bool:

@@ -1,6 +1,6 @@
 -- fire: record each tick at most once, with its job or with the reason there is none.
 -- KEYS[1] base   ARGV[1] msgpack [{schedule, mark, replica, instant, decision, reason, till, count, version, is_tick,
---   makes_job, moves_on, epoch (of a fleet's start, else -1), job (as `add_job` takes it)}, ...]   ARGV[2] by whom
+--   makes_job, moves_on, follows_last_tick, epoch (of a fleet's start, else -1), job (as `add_job` takes it)}, ...]   ARGV[2] by whom
 -- touches  base:time base:fleet base:schedules base:ticks base:ledger base:ledger:<schedule>
 --   base:instants:<schedule> base:ledgers base:purged (hash: schedule to 'instant epoch')  base:tick_of
 --   base:open:<schedule> base:of:<schedule> base:created base:body base:state base:delayed base:lane:<lane> base:lanes
@@ -81,8 +81,7 @@ end
 
 local function is_decided(plan, firing, standing)
   if standing then return not (firing.decision == 'backfill' and not standing[9]) end
-  -- Of a replica's own ticks the schedule's last tick, which may be another's, tells nothing.
-  if firing.till and firing.is_tick and firing.replica == '' and firing.instant <= plan[7] then return true end
+  if firing.follows_last_tick and firing.instant <= plan[7] then return true end
   return is_purged(firing.schedule, firing.instant, firing.epoch)
 end
 
