@@ -136,7 +136,13 @@ class Drumline:
                 places = f"{standing.place} and {definition.place}"
                 raise BadOption("name", f"unique, but two functions declare it, at {places}", name, f"task {name}")
         self._registry.update(dict.fromkeys((definition.name, *definition.aliases), definition))
+        self._tell_workers()
         return Task(self, definition)
+
+    def _tell_workers(self) -> None:
+        """Let those who run already take up what was declared just now."""
+        for worker in self._workers:
+            worker.learn()
 
     def _import(self) -> None:
         for module in (*self._imports, *self.settings.imports):
@@ -193,6 +199,7 @@ class Drumline:
             logger.warning("schedule %s: timezone has no effect on every=, which counts real time", schedule.name)
         self._schedule_tasks[schedule.name] = task
         self._schedules[schedule.name] = schedule
+        self._tell_workers()
 
     def _adapt(self, schedule: Schedule) -> Schedule:
         """The schedule as the settings want it."""

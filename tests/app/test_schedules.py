@@ -311,3 +311,19 @@ async def test_a_fleet_schedule_without_time_limit_has_that_of_the_settings(monk
     drum.schedule(every=1, name="c", coordination="per_replica")(f)
     limits = [drum.schedules[name].definition.options.timeout for name in "abc"]
     assert limits == [timedelta(seconds=90), timedelta(seconds=5), None]
+
+
+async def test_a_schedule_that_is_declared_while_a_worker_runs_is_fired_and_run(drum):
+    runs = []
+    run = asyncio.create_task(drum.run())
+    await eventually(lambda: any(worker.has_begun for worker in drum.running_here))
+
+    @drum.schedule(every="200ms")
+    async def late() -> None:
+        runs.append(drum.schedules["late"].last_tick)
+
+    # A beat comes every ten seconds, and a poll too.
+    await eventually(lambda: len(runs) >= 2, deadline=5)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run

@@ -193,7 +193,11 @@ class History:
 
     def _beat(self, life: Life) -> None:
         if life.ended is None:
-            self._after(self._latency(), lambda: self._execute(life, self._asked_beat(life), self._heard_beat(life)))
+            self._after(self._latency(), lambda: self._ask_beat(life))
+
+    def _ask_beat(self, life: Life) -> None:
+        asking = self._asked_beat(life)
+        self._execute(life, asking, self._heard_beat(life, *asking.given))
 
     def _asked_beat(self, life: Life, state: ReplicaState = ReplicaState.RUNNING) -> Asking:
         every = timedelta(milliseconds=BEAT)
@@ -201,12 +205,12 @@ class History:
         info = ReplicaInfo(id=life.id, name=life.id, schedules=names, beat_every=every, state=state)
         return Asking("beat", (info,), lambda: self.memory.beat(info, []).run())
 
-    def _heard_beat(self, life: Life) -> Callable[[Any, Exception | None], None]:
+    def _heard_beat(self, life: Life, info: ReplicaInfo) -> Callable[[Any, Exception | None], None]:
         def hear(answer: Beat | None, _error: Exception | None) -> None:
             if answer is None:
                 self._after(200, lambda: self._beat(life))
                 return
-            life.ticker.hear(answer, life.clock.monotonic())
+            life.ticker.hear(info, answer, life.clock.monotonic())
             self._wake(life)
             self._after(BEAT, lambda: self._beat(life))
 

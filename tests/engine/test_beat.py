@@ -30,7 +30,7 @@ def make(kit, *leases, answers=None, on_beat=lambda: None):
         describe=describe,
         leases=[timedelta(seconds=lease) for lease in leases],
         clock=kit.clock,
-        on_answer=lambda beat, _: (answers if answers is not None else []).append(beat),
+        on_answer=lambda _info, beat, _at: (answers if answers is not None else []).append(beat),
     )
 
 

@@ -418,3 +418,19 @@ def test_ten_thousand_schedules_are_each_fired_once_by_three_replicas(fleet):
     for replica in replicas:
         replica.turn()
     assert len(fleet.rows(Decision.FIRED)) == len(fleet.jobs()) == 10_000
+
+
+def test_a_schedule_is_declared_only_once_a_beat_has_named_it(fleet):
+    one, other = fleet.join(every(10, "tick")), fleet.join(every(10, "tick"))
+    one.board.declared = {**one.board.declared, "tock": every(10)}
+    one.ticker.hear_declared()
+    one.ticker.hear_change()
+    one.turn()
+    assert fleet.rows(name="tock") == []
+    one.beat()
+    one.turn()
+    other.ticker.hear_change()
+    other.turn()
+    fleet.play(30)
+    assert fleet.fired("tock") == [10, 20, 30]
+    assert fleet.rows(Decision.ORPHANED) == []

@@ -36,7 +36,8 @@ async def test_ten_thousand_schedules_are_all_fired_within_five_seconds_each_onc
     for number, store in enumerate(stores):
         board, replica = Board(clock, schedules), f"r{number}:1"
         ticker = Ticker(store, board, replica=replica, role=Role.COMBINED, tasks=(TASK,), clock=clock, events=Events())
-        ticker.hear(await store.beat(ReplicaInfo(id=replica, name=replica), []), clock.monotonic())
+        info = ReplicaInfo(id=replica, name=replica, schedules=tuple(schedules))
+        ticker.hear(info, await store.beat(info, []), clock.monotonic())
         await turn(ticker)
         tickers.append(ticker)
     for minute in range(1, 3):

@@ -8,6 +8,7 @@ from drumline.events import LoopFailed
 from drumline.model.schedule import Coordination, Decision
 from drumline.policy.firing import private_queue
 from tests.engine.ticking import every
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,6 +37,27 @@ async def test_a_worker_fires_and_runs_what_is_due(kit, tock):
     async with kit.working():
         await kit.pass_time(lambda: ended(kit) == ["done", "done"])
     assert fired(kit) == [start + timedelta(seconds=10), start + timedelta(seconds=20)]
+
+
+async def test_what_is_declared_while_a_worker_runs_is_taken_up_at_once(kit):
+    async with kit.working() as worker:
+        await eventually(lambda: worker.has_begun)
+        kit.task(job)
+        kit.schedules["tock"] = every(1)
+        worker.learn()
+        # Without time passing: nothing waits for a poll or the next beat.
+        await eventually(lambda: kit.memory.schedules(["tock"]).run())
+        await kit.pass_time(lambda: ended(kit)[-1:] == ["done"])
+
+
+async def test_a_schedule_that_is_declared_anew_while_a_worker_runs_changes(kit, tock):
+    async with kit.working() as worker:
+        await kit.pass_time(lambda: len(fired(kit)) >= 1)
+        kit.schedules["tock"] = every(1)
+        worker.learn()
+        await kit.pass_time(lambda: len(fired(kit)) >= 4, by=0.01)
+    *_, earlier, later = fired(kit)
+    assert later - earlier == timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("operation", ["declare", "schedules", "fire"])

@@ -84,7 +84,7 @@ class TickingReplica:
             beat_every=timedelta(seconds=BEAT),
         )
         answer = cast("Store", self.wire).beat(info, []).run()
-        self.ticker.hear(answer, self.clock.monotonic())
+        self.ticker.hear(info, answer, self.clock.monotonic())
         self.beat_at = self.clock.monotonic() + BEAT
 
     def turn(self) -> float | None:

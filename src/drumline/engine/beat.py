@@ -27,7 +27,7 @@ PATIENCE = 5.0
 
 
 class Heart:
-    """Beats every third of the shortest lease it knows of, and tells the event loop what it learnt, and when."""
+    """Beats every third of the shortest lease it knows of; tells the event loop what it said and learnt, and when."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Heart:
         describe: Callable[[timedelta], ReplicaInfo],
         leases: Iterable[timedelta],
         clock: Clock,
-        on_answer: Callable[[Beat, float], None],
+        on_answer: Callable[[ReplicaInfo, Beat, float], None],
     ) -> None:
         self._store = store
         self._executions = executions
@@ -87,13 +87,14 @@ class Heart:
     def step(self) -> float:
         """Beat once; say how many seconds to wait."""
         held = [execution.ref for execution in self._executions]
-        answer = self._store.beat(self._describe(self._interval), held).run()
+        info = self._describe(self._interval)
+        answer = self._store.beat(info, held).run()
         now = self._clock.monotonic()
         interval = self._interval.total_seconds()
         if now > self._due + LATE:
             self._first = now
         self._due = now + interval
-        self._loop.call_soon_threadsafe(self._on_answer, answer, now)
+        self._loop.call_soon_threadsafe(self._on_answer, info, answer, now)
         return interval
 
     def _run(self) -> None:

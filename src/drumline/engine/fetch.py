@@ -43,20 +43,27 @@ class Fetcher:
         self._recorder = recorder
         self._replica = replica
         self._queues = queues
-        self._tasks = tasks
+        self._tasks: dict[Executor, list[str]] = {}
         self._most_unwritten = most_unwritten
         self._poll = poll
         self._clock = clock
         # Who was served last stands last: the slots are shared, and a flood of the one shall not keep out the other.
-        self._order = deque(tasks)
+        self._order: deque[Executor] = deque()
         self._tokens: dict[Executor, str] = {}
         # By executor: when to look again. A look that found less than it had room for need not be repeated when a
         # slot falls free; a hint or the time says when.
-        self._look_at = dict.fromkeys(tasks, float("-inf"))
+        self._look_at: dict[Executor, float] = {}
         self._ahead = {executor: Ahead(clock) for executor in Executor}
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._is_filling = False
+        self.learn(tasks)
+
+    def learn(self, tasks: dict[Executor, list[str]]) -> None:
+        """Claim jobs of these tasks from now on: those so far, and what was declared since."""
+        self._order.extend(executor for executor in tasks if executor not in self._tasks)
+        self._tasks = tasks
+        self._look_at = dict.fromkeys(tasks, float("-inf"))
 
     def hint(self) -> None:
         """There may be work: look at once."""

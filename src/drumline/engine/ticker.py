@@ -22,8 +22,8 @@ from drumline.engine.board import Board
 from drumline.errors import BadOption
 from drumline.events import Events, TickFired, TickSkipped
 from drumline.model.query import By
-from drumline.model.replica import Beat, Role
-from drumline.model.schedule import Coordination, Fired, FiredAnswer, Firing, ScheduleStatus
+from drumline.model.replica import Beat, ReplicaInfo, Role
+from drumline.model.schedule import Coordination, Fired, FiredAnswer, Firing, Schedule, ScheduleStatus
 from drumline.policy.due import due
 from drumline.policy.firing import orphan_firing, start_firing, tick_firings
 from drumline.policy.rule import times
@@ -87,6 +87,9 @@ class Ticker:
         self._events = events
         # Whether this replica has ticks of its own, so that its private queue has to be served.
         self.has_own = False
+        # The schedules of the code that the fleet knows this replica to declare, and those that the store has from it.
+        self._told: frozenset[str] = frozenset()
+        self._declared: dict[str, Schedule] = {}
         self._is_declared = False
         self._is_stale = True
         self._version = -1
@@ -102,9 +105,12 @@ class Ticker:
         self._look_at = 0.0
         self._unreadable: set[tuple[str, int]] = set()
 
-    def hear(self, beat: Beat, received: float) -> None:
+    def hear(self, info: ReplicaInfo, beat: Beat, received: float) -> None:
         """Learn by a beat what time it is, and whether schedules have changed or the fleet has started anew."""
         self._board.learn_time(beat.now, received)
+        told = frozenset(info.schedules)
+        if told != self._told:
+            self._told, self._is_declared = told, False
         if beat.version != self._version:
             self._version, self._is_stale = beat.version, True
         self._epoch = beat.epoch
@@ -112,6 +118,10 @@ class Ticker:
     def hear_change(self) -> None:
         """Schedules may have changed."""
         self._is_stale = True
+
+    def hear_declared(self) -> None:
+        """The code may have declared a schedule anew."""
+        self._is_declared = False
 
     @property
     def next_at(self) -> datetime | None:
@@ -125,8 +135,7 @@ class Ticker:
             # Not before the first beat: the fleet must know of us, and we of its clock.
             return None
         if not self._is_declared:
-            await self._declare(self._board.declared)
-            self._is_declared = True
+            await self._declare_new()
         if self._is_stale:
             await self._read_all()
         await self._fire_start()
@@ -136,10 +145,21 @@ class Ticker:
 
     # Reading.
 
+    async def _declare_new(self) -> None:
+        # Not before a beat has named them: the rest of the fleet would take them for orphans.
+        declared = self._board.declared
+        await self._declare([name for name in sorted(self._told) if self._declared.get(name) is not declared[name]])
+
     async def _declare(self, names: Iterable[str]) -> None:
-        schedules = [self._board.declared[name] for name in names]
-        if schedules:
-            await self._store.declare(schedules, by=By(self._replica, "code", ""))
+        self._is_declared = True
+        schedules = {name: self._board.declared[name] for name in names}
+        try:
+            if schedules:
+                await self._store.declare([*schedules.values()], by=By(self._replica, "code", ""))
+        except BaseException:
+            self._is_declared = False
+            raise
+        self._declared.update(schedules)
         self._is_stale = True
 
     async def _read_all(self) -> None:
@@ -158,7 +178,7 @@ class Ticker:
         for gone in self._lines.keys() - self._board.statuses.keys():
             del self._lines[gone]
         await self._take_in(statuses)
-        lost = [name for name in self._board.declared if self._is_lost(name)]
+        lost = [name for name in sorted(self._told) if self._is_lost(name)]
         if lost:
             await self._declare(lost)
 

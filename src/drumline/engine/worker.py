@@ -101,10 +101,12 @@ class Worker:
         self._event_loop = asyncio.get_running_loop()
         # Something ended or was written: whoever waits for that looks again.
         self._moved = asyncio.Event()
+        self._is_to_learn = False
         self._assemble()
 
     def _assemble(self) -> None:
         options = self._options
+        self._known_to_children = frozenset(self._registry)
         self.executions = Executions()
         self.recorder = Recorder(
             self._store,
@@ -232,6 +234,25 @@ class Worker:
         self.runner.resize(msgspec.structs.replace(self.limits, **changes))
         self._fetching.wake()
         # The fleet shows how many slots there are.
+        self.heart.beat_now()
+
+    def learn(self) -> None:
+        """Take up the tasks and schedules that the program has declared since the worker began; from any thread.
+
+        A task that runs in a child process is left to workers that begin later: the children know it no sooner.
+        """
+        if not self._is_to_learn:
+            self._is_to_learn = True
+            self._event_loop.call_soon_threadsafe(self._learn)
+
+    def _learn(self) -> None:
+        # Before it looks, so that what is declared meanwhile leads to another look.
+        self._is_to_learn = False
+        self.fetcher.learn(self._tasks_by_executor())
+        self._fetching.wake()
+        self.ticker.hear_declared()
+        self._ticking.wake()
+        # The fleet has to know first, and the answer lets the ticker go on.
         self.heart.beat_now()
 
     def stop(self) -> None:
@@ -399,8 +420,8 @@ class Worker:
         self.ticker.hear_change()
         self._ticking.wake()
 
-    def _on_beat(self, beat: Beat, received: float) -> None:
-        self.ticker.hear(beat, received)
+    def _on_beat(self, info: ReplicaInfo, beat: Beat, received: float) -> None:
+        self.ticker.hear(info, beat, received)
         self._ticking.wake()
         # Once each: every beat says it again until the task has ended.
         for execution in self._running_of(beat.lost):
@@ -446,7 +467,8 @@ class Worker:
     def _tasks_by_executor(self) -> dict[Executor, list[str]]:
         by_executor: dict[Executor, list[str]] = {}
         for name, definition in sorted(self._registry.items()):
-            by_executor.setdefault(definition.executor, []).append(name)
+            if definition.executor is not Executor.PROCESS or name in self._known_to_children:
+                by_executor.setdefault(definition.executor, []).append(name)
         return by_executor
 
     def _loop(self, name: str, step: Callable[[], Any]) -> Loop:
