@@ -434,3 +434,34 @@ def test_a_schedule_is_declared_only_once_a_beat_has_named_it(fleet):
     fleet.play(30)
     assert fleet.fired("tock") == [10, 20, 30]
     assert fleet.rows(Decision.ORPHANED) == []
+
+
+def test_who_meets_what_another_fires_stands_by_and_looks_before_it_goes_on(fleet):
+    schedules = [every(10, f"s{number}") for number in range(4 * BATCH)]
+    one, other = fleet.join(*schedules), fleet.join(*schedules)
+    fleet.move(10)
+    one.turn()
+    other.asked()
+    other.turn()
+    # Its first part was fired already: no more of them, and what is left is looked at later.
+    assert other.asked().count("fire") == 1
+    fleet.move(GRACE.total_seconds())
+    other.turn()
+    assert "fire" not in other.asked()
+    assert sorted(fleet.fired()) == [10] * len(schedules)
+
+
+def test_who_stands_by_fires_what_another_has_left(fleet):
+    schedules = [every(10, f"s{number}") for number in range(BATCH + 100)]
+    one, other = fleet.join(*schedules), fleet.join(*schedules)
+    fleet.move(10)
+    # It dies when its first part is recorded, and the other one's first part has at least 400 of these.
+    one.wire.lose_reply("fire")
+    with pytest.raises(StoreUnreachable):
+        one.turn()
+    fleet.kill(one)
+    other.asked()
+    other.turn()
+    assert other.asked().count("fire") == 1
+    fleet.play(1)
+    assert sorted(fleet.fired()) == [10] * len(schedules)

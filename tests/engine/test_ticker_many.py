@@ -8,7 +8,7 @@ import pytest
 
 from drumline.clock import ManualClock
 from drumline.engine.board import Board
-from drumline.engine.ticker import Ticker
+from drumline.engine.ticker import GRACE, Ticker
 from drumline.events import Events
 from drumline.model.replica import ReplicaInfo, Role
 from drumline.model.schedule import Decision
@@ -40,14 +40,19 @@ async def test_ten_thousand_schedules_are_all_fired_within_five_seconds_each_onc
         ticker.hear(info, await store.beat(info, []), clock.monotonic())
         await turn(ticker)
         tickers.append(ticker)
+    first = clock.now()
     for minute in range(1, 3):
-        clock.advance(timedelta(minutes=1))
+        instant = first + minute * timedelta(minutes=1)
+        clock.advance(instant - clock.now())
         # By the processor's time of all three together: what else the machine does is no part of it.
         began = time.process_time()
         await asyncio.gather(*map(turn, tickers))
+        # Who met what another had fired looks again.
+        clock.advance(GRACE)
+        await asyncio.gather(*map(turn, tickers))
         assert time.process_time() - began < 5
         rows = (await stores[0].ticks(limit=10 * COUNT)).items
-        fired = [row for row in rows if row.decision is Decision.FIRED and row.instant == clock.now()]
+        fired = [row for row in rows if row.decision is Decision.FIRED and row.instant == instant]
         assert len({row.schedule for row in fired}) == len(fired) == COUNT
         assert sum(count.ready for count in await stores[0].counts()) == minute * COUNT
     for store in stores:

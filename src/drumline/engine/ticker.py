@@ -4,16 +4,19 @@
 
 All replicas plan alike, and the ledger lets one of them through: nothing here makes a tick unique. Who recorded the
 newest tick of a schedule tries the next one at once; the others look a little later, and fire what is still due then.
-So one replica does the work, and when it is lost a tick comes half a second late.
+So one replica does the work, and when it is lost a tick comes half a second late. Where thousands are due at once each
+begins elsewhere among them, and who meets what others have just fired stands by for as long.
 """
 
 from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import count
+from zlib import crc32
 
 import msgspec
 
@@ -42,6 +45,8 @@ LOOK_EVERY = 1.0
 LOOK_FOR = 3.0
 
 _DECIDED = (FiredAnswer.FIRED, FiredAnswer.RECORDED, FiredAnswer.OVERLAP, FiredAnswer.DUPLICATE)
+# Answers after which the schedule need not be read anew: we decided, or are only too soon.
+_SETTLED = (FiredAnswer.FIRED, FiredAnswer.RECORDED, FiredAnswer.OVERLAP, FiredAnswer.EARLY)
 
 
 class Line(msgspec.Struct, kw_only=True):
@@ -53,6 +58,8 @@ class Line(msgspec.Struct, kw_only=True):
     next: datetime | None = None
     # When to act on `next`: at once, or after the grace.
     act_at: datetime | None = None
+    # Another replica was met that fires what is due: we look before we try it.
+    stands_by: bool = False
 
     @property
     def name(self) -> str:
@@ -243,7 +250,7 @@ class Ticker:
 
     def _plan(self, line: Line) -> None:
         """Put the next instant of the line on the agenda."""
-        line.act_at = None
+        line.act_at, line.stands_by = None, False
         try:
             line.next = times(line.status.schedule.rule).after(line.done)
         except BadOption as error:
@@ -251,12 +258,16 @@ class Ticker:
             return
         if line.next is None:
             return
-        line.act_at = line.next if self._is_first(line) else line.next + GRACE
-        heapq.heappush(self._agenda, (line.act_at, next(self._order), line.name))
+        self._enter(line, line.next if self._is_first(line) else line.next + GRACE)
+
+    def _enter(self, line: Line, act_at: datetime) -> None:
+        line.act_at = act_at
+        heapq.heappush(self._agenda, (act_at, next(self._order), line.name))
 
     def _is_first(self, line: Line) -> bool:
         """Whether this replica need not look first: it fired the last tick, or nobody has."""
-        return line.is_own or (line.status.leader in (None, self._replica) and self._is_known(line))
+        is_leader = line.status.leader in (None, self._replica) and not line.stands_by
+        return line.is_own or (is_leader and self._is_known(line))
 
     def _is_known(self, line: Line) -> bool:
         """Whether it cannot be orphaned without our knowing."""
@@ -306,23 +317,50 @@ class Ticker:
         if self._started is not None:
             wanted = [line for line in wanted if not line.is_own]
         firings = [(line, start_firing(line.status.schedule, epoch, at, self._replica)) for line in wanted]
-        if await self._fire(firings):
+        if not (await self._fire(firings))[FiredAnswer.EARLY]:
             self._started = epoch
 
     async def _fire_due(self) -> None:
         lines = self._take_due(self._board.now)
+        left: Sequence[Line] = ()
         try:
             unsure = [line.name for line in lines if not self._is_first(line)]
             if unsure:
                 self._watch(unsure)
                 await self._read(unsure)
             now = _cut(self._board.now)
-            await self._fire([pair for line in lines if self._is_due(line, now) for pair in self._rule(line, now)])
+            left = await self._fire_lines([line for line in lines if self._is_due(line, now)], now)
         finally:
             # Also after an error: what was not decided is due again.
             for line in lines:
                 if self._lines.get(line.name) is line:
                     self._plan(line)
+        self._stand_by(left)
+
+    async def _fire_lines(self, lines: Sequence[Line], now: datetime) -> Sequence[Line]:
+        """Fire what is due of the lines, and say which are left to another replica that is at it."""
+        led = [line for line in lines if line.status.leader == self._replica]
+        others = [line for line in lines if line.status.leader != self._replica]
+        # Each replica begins elsewhere, so that they share the work and do not meet at once.
+        place = crc32(self._replica.encode()) % max(len(others), 1)
+        others = [*others[place:], *others[:place]]
+        await self._fire_part(led, now)
+        for place in range(0, len(others), BATCH):
+            answers = await self._fire_part(others[place : place + BATCH], now)
+            if 2 * answers[FiredAnswer.DUPLICATE] > answers.total():
+                return others[place + BATCH :]
+        return ()
+
+    async def _fire_part(self, lines: Iterable[Line], now: datetime) -> Counter[FiredAnswer]:
+        return await self._fire(pair for line in lines for pair in self._rule(line, now))
+
+    def _stand_by(self, lines: Iterable[Line]) -> None:
+        """Look at these a little later, and fire what is still due then."""
+        act_at = self._board.now + GRACE
+        for line in lines:
+            if self._lines.get(line.name) is line:
+                line.stands_by = True
+                self._enter(line, act_at)
 
     def _is_due(self, line: Line, now: datetime) -> bool:
         return self._lines.get(line.name) is line and line.next is not None and line.next <= now
@@ -331,28 +369,27 @@ class Ticker:
         rulings = due(line.status.schedule, line.done, now).rulings
         return ((line, firing) for firing in tick_firings(line.status, rulings, self._replica))
 
-    async def _fire(self, firings: list[tuple[Line, Firing]]) -> bool:
-        """Have these recorded; say whether each was decided by somebody."""
+    async def _fire(self, firings: Iterable[tuple[Line, Firing]]) -> Counter[FiredAnswer]:
+        """Have these recorded; how often each answer came."""
+        counts: Counter[FiredAnswer] = Counter()
         doubtful: set[str] = set()
         overtaken: set[str] = set()
-        is_early = False
         for part in _batches(firings):
             batch = [(line, firing) for line, firing in part if line.name not in overtaken]
             answers = await self._store.fire([firing for _, firing in batch], by=self._replica) if batch else []
+            counts.update(fired.answer for fired in answers)
             for (line, firing), fired in zip(batch, answers, strict=True):
                 self._take_note(line, firing, fired)
                 if fired.answer is FiredAnswer.DUPLICATE and firing.until is not None:
                     # Somebody else has decided the first of many: where to go on from has to be read.
                     overtaken.add(line.name)
-                if fired.answer is FiredAnswer.EARLY:
-                    is_early = True
-                elif fired.answer not in (FiredAnswer.FIRED, FiredAnswer.RECORDED, FiredAnswer.OVERLAP):
+                if fired.answer not in _SETTLED:
                     doubtful.add(line.name)
-        if is_early:
+        if counts[FiredAnswer.EARLY]:
             self._board.learn_time(await self._store.now(), self._clock.monotonic())
         if doubtful:
             await self._read(doubtful)
-        return not is_early
+        return counts
 
     def _take_note(self, line: Line, firing: Firing, fired: Fired) -> None:
         if firing.moves_on and fired.answer in _DECIDED:

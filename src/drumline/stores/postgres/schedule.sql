@@ -10,10 +10,16 @@ order by name
 
 -- name: find_schedule
 -- One schedule, as far as steps have to know it.
-select spec, version, paused, paused_by, orphaned, last_tick, purged_to, purged_start
+select spec, version, paused, paused_by, orphaned
+from {schema}.schedule
+where name = %(name)s
+
+-- name: find_plans
+-- Schedules as far as their ticks have to know them.
+select name, spec, version, paused, last_tick, purged_to, purged_start
 from {schema}.schedule
 left join {schema}.ledger on ledger.schedule = schedule.name
-where name = %(name)s
+where name in (select json_array_elements_text(%(names)s::text::json))
 
 -- name: add_schedule
 -- Hold a new schedule.
@@ -61,21 +67,28 @@ update {schema}.schedule
 set version = %(version)s
 where name = %(name)s
 
--- name: find_tick
--- The ledger's row of one tick.
-select job::text
-from {schema}.tick
-where schedule = %(schedule)s
-  and replica = %(replica)s
-  and mark = %(mark)s
+-- name: find_ticks
+-- Those of the ticks, given as schedule, replica and mark, that stand in the ledger, with their jobs.
+select found.schedule, found.replica, found.mark, found.job::text
+from json_array_elements(%(places)s::text::json) as place
+cross join lateral (
+  select schedule, replica, mark, job
+  from {schema}.tick
+  where schedule = place ->> 0
+    and replica = place ->> 1
+    and mark = place ->> 2
+  -- One at most: so that each is looked up, and the ledger is not read from end to end.
+  limit 1
+) as found
 
--- name: keep_tick
--- Write one row of the ledger.
+-- name: keep_ticks
+-- Write rows of the ledger.
 insert into {schema}.tick (
   schedule, replica, mark, instant, decision, reason, by, recorded, job, until, count, rule)
-values (
-  %(schedule)s, %(replica)s, %(mark)s, %(instant)s, %(decision)s, %(reason)s, %(by)s, %(now)s, %(job)s::uuid,
-  %(until)s, %(count)s, %(rule)s)
+select schedule, replica, mark, instant, decision, reason, by, recorded, job, until, count, rule
+from json_to_recordset(%(rows)s::text::json) as new (
+  schedule text, replica text, mark text, instant bigint, decision text, reason text, by text, recorded bigint,
+  job uuid, until bigint, count bigint, rule text)
 on conflict (schedule, replica, mark) do update
 set instant = excluded.instant,
     decision = excluded.decision,
@@ -90,23 +103,19 @@ set instant = excluded.instant,
     run_time = null
 
 -- name: move_on
--- Instants up to here are decided.
+-- Instants up to here are decided; and the newest tick that was fired, and who fired it, where one was.
 update {schema}.schedule
-set last_tick = greatest(last_tick, %(to)s)
-where name = %(name)s
+set last_tick = greatest(last_tick, move.to),
+    last_fired = coalesce(move.fired, last_fired),
+    last_mark = coalesce(move.mark, last_mark),
+    leader = coalesce(move.by, leader)
+from json_to_recordset(%(moves)s::text::json) as move (name text, "to" bigint, fired bigint, mark text, by text)
+where schedule.name = move.name
 
 -- name: tell_orphaned
 -- The ledger tells that nobody declares the schedule.
 update {schema}.schedule
 set orphaned = %(now)s
-where name = %(name)s
-
--- name: tell_fired
--- The newest tick that was fired, and who fired it.
-update {schema}.schedule
-set last_fired = %(now)s,
-    last_mark = %(mark)s,
-    leader = %(by)s
 where name = %(name)s
 
 -- name: find_unfinished

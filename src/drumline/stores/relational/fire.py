@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drumline.model.instant import to_millis
-from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing, Overlap, start_epoch
+from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing, Overlap
 from drumline.stores.base import topic
 from drumline.stores.relational.produce import find_standing
-from drumline.stores.relational.schedule import Plan, find_plan, tell_change, tell_ledger
+from drumline.stores.relational.schedule import tell_change
+from drumline.stores.relational.volley import Volley
 from drumline.stores.relational.ways import Again, S, Ways
+from drumline.stores.rows import json_text
 from drumline.stores.statements import Operation, Row, Statement, in_turn
 
 __all__ = ["ask_to_stop", "fire"]
@@ -17,7 +18,10 @@ __all__ = ["ask_to_stop", "fire"]
 
 def fire(ways: Ways[S], step: S, firings: Sequence[Firing], by: str) -> Operation[list[Fired]]:
     yield from ways.lock_schedules(firing.schedule for firing in firings)
-    return (yield from in_turn(_fire_one(ways, step, firing, by) for firing in firings))
+    volley = yield from _read(ways, step, firings, by)
+    answers = yield from in_turn(_fire_one(ways, step, volley, firing) for firing in firings)
+    yield from _write(ways, step, volley)
+    return answers
 
 
 def ask_to_stop(ways: Ways[S], step: S, job_id: str) -> Operation[bool]:
@@ -28,84 +32,64 @@ def ask_to_stop(ways: Ways[S], step: S, job_id: str) -> Operation[bool]:
     return bool(rows)
 
 
-def _fire_one(ways: Ways[S], step: S, firing: Firing, by: str) -> Operation[Fired]:
-    plan = yield from find_plan(ways, firing.schedule)
-    if plan is None:
-        return Fired(FiredAnswer.UNKNOWN)
-    if plan.paused is not None and firing.is_tick:
-        return Fired(FiredAnswer.PAUSED)
-    if firing.version is not None and firing.version != plan.version:
-        return Fired(FiredAnswer.STALE)
-    if firing.decision is Decision.TRIGGER:
-        return (yield from _fire_job(ways, step, firing, plan))
-    if to_millis(firing.until or firing.instant) > step.now:
-        return Fired(FiredAnswer.EARLY)
-    place = {"schedule": firing.schedule, "replica": firing.replica, "mark": firing.mark}
-    rows = yield Statement(ways.sql["find_tick"], place)
-    if _is_decided(plan, firing, rows):
-        # Of many instants only the first is known to be decided.
-        if firing.until is None:
-            yield from _pass_over(ways, firing)
-        return Fired(FiredAnswer.DUPLICATE, rows[0][0] if rows else None)
+def _read(ways: Ways[S], step: S, firings: Sequence[Firing], by: str) -> Operation[Volley]:
+    """What the store holds about the firings."""
+    volley = Volley(step.now, by, firings)
+    plans = yield Statement(ways.sql["find_plans"], {"names": json_text(volley.names)})
+    ticks = yield Statement(ways.sql["find_ticks"], {"places": json_text(volley.places)})
+    volley.know(plans, ticks, (yield from find_standing(ways, step, volley.ids)))
+    return volley
+
+
+def _write(ways: Ways[S], step: S, volley: Volley) -> Operation[None]:
+    """Write what was decided so far."""
+    yield from ways.add(step, volley.jobs, None)
+    if volley.rows:
+        yield Statement(ways.sql["keep_ticks"], {"rows": json_text([*volley.rows.values()])})
+    if volley.moves:
+        yield Statement(ways.sql["move_on"], {"moves": json_text([*volley.moves.values()])})
+    volley.clear()
+
+
+def _fire_one(ways: Ways[S], step: S, volley: Volley, firing: Firing) -> Operation[Fired]:
+    refused = volley.refuse(firing)
+    if refused is not None:
+        return refused
     fired = Fired(FiredAnswer.RECORDED)
     if firing.makes_job:
-        fired = yield from _fire_job(ways, step, firing, plan)
-    yield from tell_ledger(ways, step, firing, by, firing.recorded_as(fired.answer), fired.job_id)
-    yield from _move_on(ways, step, firing, fired, by)
+        fired = yield from _fire_job(ways, step, volley, firing)
+    if firing.decision is Decision.TRIGGER:
+        return fired
+    volley.record(firing, fired)
+    if firing.decision is Decision.ORPHANED:
+        yield Statement(ways.sql["tell_orphaned"], {"name": firing.schedule, "now": step.now})
+        volley.change(firing, (yield from tell_change(ways, step, firing.schedule)))
     return fired
 
 
-def _is_decided(plan: Plan, firing: Firing, rows: Sequence[Row]) -> bool:
-    if firing.decision is Decision.BACKFILL and rows and rows[0][0] is None:
-        return False
-    is_behind = firing.follows_last_tick and to_millis(firing.instant) <= plan.last_tick
-    return bool(rows) or is_behind or _is_purged(plan, firing)
-
-
-def _is_purged(plan: Plan, firing: Firing) -> bool:
-    """Whether the tick may have stood in the ledger before that was purged."""
-    if plan.purged_to is None or plan.purged_start is None:
-        return False
-    return (
-        to_millis(firing.instant) <= plan.purged_to
-        or 0 <= start_epoch(firing.replica, firing.mark) <= plan.purged_start
-    )
-
-
-def _pass_over(ways: Ways[S], firing: Firing) -> Operation[None]:
-    """Count the instants of this firing as decided."""
-    if firing.moves_on:
-        yield Statement(ways.sql["move_on"], {"name": firing.schedule, "to": to_millis(firing.until or firing.instant)})
-
-
-def _move_on(ways: Ways[S], step: S, firing: Firing, fired: Fired, by: str) -> Operation[None]:
-    name = firing.schedule
-    yield from _pass_over(ways, firing)
-    if firing.decision is Decision.ORPHANED:
-        yield Statement(ways.sql["tell_orphaned"], {"name": name, "now": step.now})
-        yield from tell_change(ways, step, name)
-    if fired.answer is FiredAnswer.FIRED and firing.decision is Decision.FIRED:
-        yield Statement(ways.sql["tell_fired"], {"name": name, "now": step.now, "mark": firing.mark, "by": by})
-
-
-def _fire_job(ways: Ways[S], step: S, firing: Firing, plan: Plan) -> Operation[Fired]:
+def _fire_job(ways: Ways[S], step: S, volley: Volley, firing: Firing) -> Operation[Fired]:
     """Make the firing's job as the overlap policy allows."""
     job = firing.job
     if job is None:
         raise ValueError(f"the firing {firing.mark} of schedule {firing.schedule} has no job")
-    if job.id in (yield from find_standing(ways, step, [job.id])):
+    if volley.has_job(job):
         return Fired(FiredAnswer.FIRED, job.id)
+    overlap = volley.overlap_of(firing)
+    if overlap is Overlap.ALLOW:
+        volley.jobs.append(job)
+        return Fired(FiredAnswer.FIRED, job.id)
+    # Jobs of this call are among those that are looked for.
+    yield from _write(ways, step, volley)
+    earlier = yield from _find_earlier(ways, firing)
     waits_for: str | None = None
-    if plan.schedule.overlap is not Overlap.ALLOW:
-        earlier = yield from _find_earlier(ways, firing)
-        if firing.decision is Decision.BACKFILL:
-            waits_for = _last_of(earlier)
-        elif earlier and _is_skipped(plan.schedule.overlap, earlier):
-            return Fired(FiredAnswer.OVERLAP)
-        elif plan.schedule.overlap is Overlap.CANCEL_RUNNING:
-            waits_for = yield from _cancel(ways, step, earlier)
-        elif earlier:
-            waits_for = earlier[-1][0]
+    if firing.decision is Decision.BACKFILL:
+        waits_for = _last_of(earlier)
+    elif earlier and _is_skipped(overlap, earlier):
+        return Fired(FiredAnswer.OVERLAP)
+    elif overlap is Overlap.CANCEL_RUNNING:
+        waits_for = yield from _cancel(ways, step, earlier)
+    elif earlier:
+        waits_for = earlier[-1][0]
     yield from ways.add(step, [job], waits_for)
     return Fired(FiredAnswer.FIRED, job.id)
 

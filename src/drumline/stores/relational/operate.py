@@ -116,7 +116,7 @@ def _resume(ways: Ways[S], step: S, plan: Plan, by: By) -> Operation[None]:
         until=from_millis(step.now),
         count=0,
     )
-    yield from tell_ledger(ways, step, row, by.who, Decision.PAUSED)
+    yield from tell_ledger(ways, step, row, by.who)
     yield Statement(ways.sql["resume_schedule"], {"name": name, "now": step.now})
 
 

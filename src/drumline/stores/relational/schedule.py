@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from drumline.model.instant import from_millis, to_millis
+from drumline.model.instant import from_millis
 from drumline.model.query import By
 from drumline.model.schedule import Decision, Firing, Rule, Schedule, ScheduleStatus
 from drumline.stores.base import topic
 from drumline.stores.relational.members import find_members
+from drumline.stores.relational.volley import tick_row
 from drumline.stores.relational.ways import Again, S, Ways
 from drumline.stores.rows import instant_or_none, json_text
 from drumline.stores.statements import Operation, Row, Statement, in_turn
@@ -30,9 +31,6 @@ class Plan(NamedTuple):
     paused: int | None
     paused_by: By | None
     orphaned: int | None
-    last_tick: int
-    purged_to: int | None
-    purged_start: int | None
 
 
 def declare(ways: Ways[S], step: S, declared: Sequence[Schedule], by: By) -> Operation[list[bool]]:
@@ -57,36 +55,15 @@ def find_plan(ways: Ways[S], name: str) -> Operation[Plan | None]:
     rows = yield Statement(ways.sql["find_schedule"], {"name": name})
     if not rows:
         return None
-    ((spec, version, paused, paused_by, *rest),) = rows
+    ((spec, version, paused, paused_by, orphaned),) = rows
     by = None if paused_by is None else _by.decode(paused_by)
-    return Plan(_spec.decode(spec), version, paused, by, *rest)
+    return Plan(_spec.decode(spec), version, paused, by, orphaned)
 
 
-def tell_ledger(
-    ways: Ways[S],
-    step: S,
-    firing: Firing,
-    by: str,
-    decision: Decision,
-    job_id: str | None = None,
-    rule: Rule | None = None,
-) -> Operation[None]:
-    """Write the ledger's row of this firing."""
-    row = {
-        "schedule": firing.schedule,
-        "replica": firing.replica,
-        "mark": firing.mark,
-        "instant": to_millis(firing.instant),
-        "decision": decision.value,
-        "reason": firing.reason,
-        "by": by,
-        "now": step.now,
-        "job": job_id,
-        "until": None if firing.until is None else to_millis(firing.until),
-        "count": firing.count,
-        "rule": None if rule is None else json_text(rule),
-    }
-    yield Statement(ways.sql["keep_tick"], row)
+def tell_ledger(ways: Ways[S], step: S, firing: Firing, by: str, rule: Rule | None = None) -> Operation[None]:
+    """Write the ledger's row of this firing, which tells of the schedule itself."""
+    row = tick_row(firing, step.now, by, firing.decision, rule=rule)
+    yield Statement(ways.sql["keep_ticks"], {"rows": json_text([row])})
 
 
 def tell_change(ways: Ways[S], step: S, name: str | None = None) -> Operation[int]:
@@ -151,7 +128,7 @@ def _tell_row_of_change(ways: Ways[S], step: S, name: str, by: By, reason: str, 
         reason=reason,
         count=0,
     )
-    yield from tell_ledger(ways, step, row, by.who, Decision.CHANGED, rule=rule)
+    yield from tell_ledger(ways, step, row, by.who, rule)
 
 
 def _status(row: Row, declared: set[str], running: int) -> ScheduleStatus:

@@ -10,10 +10,16 @@ order by name
 
 -- name: find_schedule
 -- One schedule, as far as steps have to know it.
-select spec, version, paused, paused_by, orphaned, last_tick, purged_to, purged_start
+select spec, version, paused, paused_by, orphaned
 from drumline_schedule
-left join drumline_ledger on schedule = name
 where name = :name
+
+-- name: find_plans
+-- Schedules as far as their ticks have to know them.
+select plan.name, plan.spec, plan.version, plan.paused, plan.last_tick, ledger.purged_to, ledger.purged_start
+from json_each(:names) as wanted
+cross join drumline_schedule as plan on plan.name = wanted.value
+left join drumline_ledger as ledger on ledger.schedule = plan.name
 
 -- name: add_schedule
 -- Hold a new schedule.
@@ -61,39 +67,40 @@ update drumline_schedule
 set version = :version
 where name = :name
 
--- name: find_tick
--- The ledger's row of one tick.
-select job
-from drumline_tick
-where schedule = :schedule
-  and replica = :replica
-  and mark = :mark
+-- name: find_ticks
+-- Those of the ticks, given as schedule, replica and mark, that stand in the ledger, with their jobs.
+select tick.schedule, tick.replica, tick.mark, tick.job
+from json_each(:places) as place
+cross join drumline_tick as tick
+  on tick.schedule = json_extract(place.value, '$[0]')
+  and tick.replica = json_extract(place.value, '$[1]')
+  and tick.mark = json_extract(place.value, '$[2]')
 
--- name: keep_tick
--- Write one row of the ledger.
+-- name: keep_ticks
+-- Write rows of the ledger.
 insert or replace into drumline_tick (
   schedule, replica, mark, instant, decision, reason, by, recorded, job, until, count, rule)
-values (
-  :schedule, :replica, :mark, :instant, :decision, :reason, :by, :now, :job, :until, :count, :rule)
+select
+  json_extract(value, '$.schedule'), json_extract(value, '$.replica'), json_extract(value, '$.mark'),
+  json_extract(value, '$.instant'), json_extract(value, '$.decision'), json_extract(value, '$.reason'),
+  json_extract(value, '$.by'), json_extract(value, '$.recorded'), json_extract(value, '$.job'),
+  json_extract(value, '$.until'), json_extract(value, '$.count'), json_extract(value, '$.rule')
+from json_each(:rows)
 
 -- name: move_on
--- Instants up to here are decided.
+-- Instants up to here are decided; and the newest tick that was fired, and who fired it, where one was.
 update drumline_schedule
-set last_tick = max(last_tick, :to)
-where name = :name
+set last_tick = max(last_tick, json_extract(move.value, '$.to')),
+    last_fired = coalesce(json_extract(move.value, '$.fired'), last_fired),
+    last_mark = coalesce(json_extract(move.value, '$.mark'), last_mark),
+    leader = coalesce(json_extract(move.value, '$.by'), leader)
+from json_each(:moves) as move
+where name = json_extract(move.value, '$.name')
 
 -- name: tell_orphaned
 -- The ledger tells that nobody declares the schedule.
 update drumline_schedule
 set orphaned = :now
-where name = :name
-
--- name: tell_fired
--- The newest tick that was fired, and who fired it.
-update drumline_schedule
-set last_fired = :now,
-    last_mark = :mark,
-    leader = :by
 where name = :name
 
 -- name: find_unfinished
