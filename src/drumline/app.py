@@ -237,7 +237,7 @@ class Drumline:
     def enqueue_many_sync(self, calls: Iterable[Call]) -> list[JobHandle[Any]]:
         """The same for code that is not async."""
         batch = list(calls)
-        store = self._open_store()
+        store = self.store_as_it_is()
         if not self._is_ready:
             store.migrate().run()
             self._ready_in = os.getpid()
@@ -454,14 +454,15 @@ class Drumline:
 
     async def store(self) -> Store:
         """The store, opened and migrated."""
-        store = self._open_store()
+        store = self.store_as_it_is()
         if not self._is_ready:
             # Callers that come meanwhile migrate too, and find nothing left to do.
             await store.migrate()
             self._ready_in = os.getpid()
         return store
 
-    def _open_store(self) -> Store:
+    def store_as_it_is(self) -> Store:
+        """The store, which may have to be migrated before it can be used."""
         if self._store is None:
             refuse_while_preparing()
             given = self.settings.store

@@ -26,6 +26,7 @@ def play(rig):
     """Every operation of the protocol once or more, one after the other; the driver sends each answer back."""
     store = rig.store
     yield store.migrate()
+    yield store.pending()
     yield store.now()
     job = new_job(id=numbered_id(1), key="k")
     yield store.enqueue([job, new_job(id=numbered_id(2), delay=60)])

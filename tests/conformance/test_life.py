@@ -64,7 +64,11 @@ def test_many_who_migrate_at_once_do_not_disturb_each_other(maker, tmp_path):
         rig.close()
 
 
-@promises("migrate", "A schema that is newer than this code is refused with SchemaMismatch, and nothing is changed.")
+@promises(
+    "migrate",
+    "A schema that is newer than this code, and does not say that it serves it, is refused with SchemaMismatch, and"
+    " nothing is changed.",
+)
 @pytest.mark.parametrize("maker", AGING, ids=lambda maker: maker.name)
 def test_a_newer_schema_is_refused_and_left_as_it_is(maker: Maker, tmp_path):
     with new_rig(maker, tmp_path) as rig:
@@ -76,6 +80,31 @@ def test_a_newer_schema_is_refused_and_left_as_it_is(maker: Maker, tmp_path):
         with pytest.raises(SchemaMismatch):
             rig.another().migrate().run()
         assert read_all() == before
+
+
+@promises("pending", "The migrations that the store has not seen, in their order. Nothing is changed.")
+def test_what_is_pending_is_told_and_left_undone_until_somebody_migrates(maker, tmp_path):
+    rig = Rig(maker, maker.address(tmp_path), ManualClock())
+    try:
+        for _ in range(2):
+            versions = [migration.version for migration in rig.store.pending().run()]
+            assert versions == sorted(versions)
+            # What lives in memory has no schema.
+            assert bool(versions) is maker.is_shared
+        rig.store.migrate().run()
+        assert rig.store.pending().run() == []
+    finally:
+        rig.close()
+
+
+@promises("pending", "Nothing is changed.")
+@pytest.mark.parametrize("maker", AGING, ids=lambda maker: maker.name)
+def test_of_a_newer_schema_nothing_is_pending_but_a_refusal(maker: Maker, tmp_path):
+    with new_rig(maker, tmp_path) as rig:
+        assert maker.age is not None
+        maker.age(rig.address)
+        with pytest.raises(SchemaMismatch):
+            rig.another().pending().run()
 
 
 @promises("now", "The fleet's clock, cut to whole milliseconds.")

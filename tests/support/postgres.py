@@ -186,7 +186,7 @@ def set_clock(address: str, now: int) -> None:
 def add_migration(address: str) -> None:
     """Let a store's schema look as if a later version had made it."""
     url, _, namespace = address.partition(" ")
-    _admin(url).execute(f"""insert into "{namespace}".migration values (1000, 'later', '', 0)""")
+    _admin(url).execute(f"""insert into "{namespace}".migration values (1000, 'later', '', 1000, 0)""")
 
 
 def dump(address: str) -> dict[str, list[tuple[Any, ...]]]:

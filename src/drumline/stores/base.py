@@ -20,6 +20,7 @@ from drumline.model.outcome import Outcome
 from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter, Keep, Page, PauseKind, SeriesPoint
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
+from drumline.model.schema import Pending
 
 __all__ = ["MOST_JOBS", "SHORTEST_KEEP_MILLIS", "Hear", "Listener", "Op", "Store", "Topic", "topic"]
 
@@ -102,8 +103,12 @@ class Store(Protocol):
     def migrate(self) -> Op[None]:
         """Bring the schema to this version, under a lock: of many processes at once, one migrates.
 
-        A schema that is newer than this code is refused with SchemaMismatch, and nothing is changed.
+        A schema that is newer than this code, and does not say that it serves it, is refused with SchemaMismatch, and
+        nothing is changed.
         """
+
+    def pending(self) -> Op[list[Pending]]:
+        """The migrations that the store has not seen, in their order. Nothing is changed."""
 
     def now(self) -> Op[datetime]:
         """The fleet's clock, cut to whole milliseconds."""

@@ -11,12 +11,25 @@ from typing import Any, NamedTuple
 from drumline.errors import SchemaMismatch
 from drumline.stores.statements import Operation, Statement
 
-__all__ = ["Migration", "MigrationStatements", "check_schema", "migrate", "read_migrations", "read_statements"]
+__all__ = [
+    "Migration",
+    "MigrationStatements",
+    "check_known",
+    "check_schema",
+    "facts_of",
+    "find_missing",
+    "find_served",
+    "migrate",
+    "read_migrations",
+    "read_statements",
+    "split",
+]
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 # The body of a function stands between two pairs of dollars.
 _STATEMENT = re.compile(r"((?:\$\$.*?\$\$|.)*?)(?:;[ \t]*(?:--[^\n]*)?(?:\n|\Z)|\Z)", re.DOTALL)
 _MIGRATION = re.compile(r"(\d{4})_(\w+)\.sql")
+_SERVES = re.compile(r"^-- serves: (\d+)$", re.MULTILINE)
 
 
 class Migration(NamedTuple):
@@ -30,6 +43,12 @@ class Migration(NamedTuple):
     def checksum(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
+    @property
+    def serves(self) -> int:
+        """The oldest version whose code goes on with this schema: its own, unless a line says `-- serves: …`."""
+        found = _SERVES.search(self.text)
+        return self.version if found is None else int(found[1])
+
 
 class MigrationStatements(NamedTuple):
     """How a store keeps the list of its migrations."""
@@ -38,8 +57,10 @@ class MigrationStatements(NamedTuple):
     prepare: str
     # Answers version and checksum of each.
     applied: str
-    # Takes :version, :name, :checksum and :at.
+    # Takes :version, :name, :checksum, :serves and :at.
     record: str
+    # Answers the oldest version that all migrations after :version serve; empty where none serves an older one.
+    serves: str = ""
 
 
 def read_statements(package: str, *names: str) -> Mapping[str, str]:
@@ -65,9 +86,9 @@ def read_migrations(package: str) -> list[Migration]:
     return sorted(found)
 
 
-def check_schema(applied: Mapping[int, str], known: Sequence[Migration], where: str) -> None:
-    """Refuse a schema that these migrations did not make, or made only in part."""
-    _check_known(applied, known, where)
+def check_schema(applied: Mapping[int, str], known: Sequence[Migration], where: str, serves: int | None = None) -> None:
+    """Refuse a schema that these migrations did not make, or made only in part; `serves` as `find_served` tells it."""
+    check_known(applied, known, where, serves)
     newest, ours = max(applied, default=0), known[-1].version
     if newest < ours:
         state = f"has schema version {newest}" if newest else "holds no Drumline tables"
@@ -81,19 +102,44 @@ def migrate(
     yield Statement(statements.prepare)
     rows = yield Statement(statements.applied)
     applied: dict[int, str] = dict(rows)
-    _check_known(applied, known, where)
-    for migration in known:
-        if migration.version in applied:
-            continue
-        for sql in _split(migration.text):
+    check_known(applied, known, where, (yield from find_served(applied, known, statements)))
+    for migration in find_missing(applied, known):
+        for sql in split(migration.text):
             yield Statement(sql)
-        facts = {"version": migration.version, "name": migration.name, "checksum": migration.checksum}
-        yield Statement(statements.record, {**facts, **extra})
+        yield Statement(statements.record, {**facts_of(migration), **extra})
 
 
-def _check_known(applied: Mapping[int, str], known: Sequence[Migration], where: str) -> None:
+def find_missing(applied: Mapping[int, str], known: Sequence[Migration]) -> list[Migration]:
+    """The migrations that the schema has not seen."""
+    return [migration for migration in known if migration.version not in applied]
+
+
+def facts_of(migration: Migration) -> dict[str, Any]:
+    """What the list of migrations keeps of one."""
+    return {
+        "version": migration.version,
+        "name": migration.name,
+        "checksum": migration.checksum,
+        "serves": migration.serves,
+    }
+
+
+def find_served(
+    applied: Mapping[int, str], known: Sequence[Migration], statements: MigrationStatements
+) -> Operation[int | None]:
+    """The oldest version that a newer schema serves; None where it is not newer, or does not tell."""
+    ours = known[-1].version
+    if not statements.serves or max(applied, default=0) <= ours:
+        return None
+    ((oldest,),) = yield Statement(statements.serves, {"version": ours})
+    served: int = oldest
+    return served
+
+
+def check_known(applied: Mapping[int, str], known: Sequence[Migration], where: str, serves: int | None = None) -> None:
+    """Refuse a newer schema that does not serve this code, and one that another build has made."""
     newest, ours = max(applied, default=0), known[-1].version
-    if newest > ours:
+    if newest > ours and (serves is None or serves > ours):
         raise SchemaMismatch(
             f"{where} has schema version {newest}, but this Drumline knows only {ours}: upgrade Drumline"
         )
@@ -105,7 +151,7 @@ def _check_known(applied: Mapping[int, str], known: Sequence[Migration], where: 
             )
 
 
-def _split(text: str) -> Iterator[str]:
+def split(text: str) -> Iterator[str]:
     """The statements of a migration: each ends with a semicolon at the end of a line, outside a function's body."""
     for part in _STATEMENT.findall(text):
         if part.strip():

@@ -16,6 +16,7 @@ from drumline.model.outcome import Outcome
 from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter, Keep, Page, PauseKind, SeriesPoint
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
+from drumline.model.schema import Pending
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.hub import Hub
 from drumline.stores.memory import consume, operate, produce, read, schedule
@@ -51,6 +52,9 @@ class MemoryStore:
             return blocking()
 
         return Op(blocking, asynchronous)
+
+    def pending(self) -> Op[list[Pending]]:
+        return self._step(lambda state, now: [])
 
     def migrate(self) -> Op[None]:
         return self._step(lambda state, now: None)

@@ -14,7 +14,19 @@ import psycopg
 from drumline.clock import fresh_id
 from drumline.errors import BadSettings, SchemaMismatch, StoreError, StoreUnreachable, StoreUnusable
 from drumline.model.mask import mask_url
-from drumline.stores.files import MigrationStatements, check_schema, migrate, read_migrations, read_statements
+from drumline.model.schema import Pending
+from drumline.stores.files import (
+    Migration,
+    MigrationStatements,
+    check_known,
+    check_schema,
+    facts_of,
+    find_missing,
+    find_served,
+    migrate,
+    read_migrations,
+    read_statements,
+)
 from drumline.stores.statements import run
 
 __all__ = [
@@ -34,10 +46,11 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 # How long to wait for the server to answer a new connection, and for somebody else's lock, in seconds.
 CONNECT_PATIENCE = 10
 LOCK_PATIENCE = 10
+DDL_PATIENCE = 2
 _NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,40}")
 _SQL = read_statements(__package__, "connect.sql")
 _MIGRATIONS = read_migrations(__package__)
-_MIGRATION_STATEMENTS = MigrationStatements(_SQL["prepare"], _SQL["applied"], _SQL["record"])
+_MIGRATION_STATEMENTS = MigrationStatements(_SQL["prepare"], _SQL["applied"], _SQL["record"], _SQL["serves"])
 
 # Found by the server's own detector, or by our own look: the step was undone, and may be taken anew at once.
 _REPEATABLE = frozenset(("40001", "40P01"))
@@ -120,7 +133,8 @@ class Place:
     def check(self, connection: Connection) -> None:
         """Refuse a schema that is not of this version."""
         with translated(self.shown):
-            check_schema(self._read_applied(connection), _MIGRATIONS, self._where)
+            applied, serves = self._read_applied(connection)
+            check_schema(applied, _MIGRATIONS, self._where, serves)
 
     def migrate(self) -> None:
         """Bring the schema to this version."""
@@ -128,17 +142,45 @@ class Place:
         try:
             with translated(self.shown):
                 # Mostly there is nothing to do, and then nobody has to be waited for.
-                if self._read_applied(connection) != {known.version: known.checksum for known in _MIGRATIONS}:
+                if self._find_missing(connection):
                     with connection.transaction():
                         self._migrate(connection)
         finally:
             connection.close()
+
+    def find_pending(self) -> list[Pending]:
+        """The migrations that the schema has not seen, each with what does it by hand."""
+        connection = self.connect()
+        try:
+            with translated(self.shown):
+                missing = self._find_missing(connection)
+                return [Pending(one.version, one.name, self._script(connection, one)) for one in missing]
+        finally:
+            connection.close()
+
+    def _find_missing(self, connection: Connection) -> list[Migration]:
+        applied, serves = self._read_applied(connection)
+        check_known(applied, _MIGRATIONS, self._where, serves)
+        return find_missing(applied, _MIGRATIONS)
+
+    def _script(self, connection: Connection, migration: Migration) -> str:
+        """What `migrate` does for one migration; the first one's makes the namespace."""
+        first = migration is _MIGRATIONS[0]
+        before = [_SQL["create_schema"], _SQL["prepare"]] if first else []
+        quote = psycopg.ClientCursor(connection).mogrify
+        after = [quote(self.bind(_SQL["record"]).encode(), facts_of(migration))]
+        if first:
+            after.append(quote(self.bind(_SQL["name_store"]).encode(), {"id": fresh_id()}))
+        parts = [*(self.bind(sql) + ";" for sql in before), self.bind(migration.text).strip()]
+        return "\n\n".join([*parts, *(sql + ";" for sql in after)])
 
     def _migrate(self, connection: Connection) -> None:
         cursor = Bound(connection.cursor(), self)
         connection.execute(f"set local lock_timeout = '{LOCK_PATIENCE}s'")
         connection.execute("set local client_min_messages = warning")
         cursor.execute(_SQL["lock_migrations"], {"what": f"drumline {self.namespace} migrate"})
+        # Whoever waits for a table makes all others wait behind it: the fleet stands still for no longer than this.
+        connection.execute(f"set local lock_timeout = '{DDL_PATIENCE}s'")
         cursor.execute(_SQL["find_schema"], {"name": self.namespace})
         ((is_there,),) = cursor.fetchall()
         if not is_there:
@@ -150,15 +192,16 @@ class Place:
     def _where(self) -> str:
         return f"{self.shown}, namespace {self.namespace}"
 
-    def _read_applied(self, connection: Connection) -> dict[int, str]:
-        """The migrations that the schema has seen, by version, with their checksums."""
+    def _read_applied(self, connection: Connection) -> tuple[dict[int, str], int | None]:
+        """The migrations that the schema has seen, by version, with their checksums; and which version it serves."""
         cursor = Bound(connection.cursor(), self)
         cursor.execute(_SQL["find_migrations"], {"table": f"{self._schema}.migration"})
         ((has_list,),) = cursor.fetchall()
         if not has_list:
-            return {}
+            return {}, None
         cursor.execute(_SQL["applied"], {})
-        return dict(cursor.fetchall())
+        applied = dict(cursor.fetchall())
+        return applied, run(cursor, find_served(applied, _MIGRATIONS, _MIGRATION_STATEMENTS))
 
     @property
     def channel(self) -> str:

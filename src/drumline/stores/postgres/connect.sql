@@ -4,6 +4,8 @@ create table if not exists {schema}.migration (
   version  integer primary key,
   name     text    not null,
   checksum text    not null,
+  -- the oldest version whose code goes on with it
+  serves   integer not null,
   applied  bigint  not null)
 
 -- name: applied
@@ -13,8 +15,14 @@ from {schema}.migration
 
 -- name: record
 -- A migration was applied.
-insert into {schema}.migration (version, name, checksum, applied)
-values (%(version)s, %(name)s, %(checksum)s, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+insert into {schema}.migration (version, name, checksum, serves, applied)
+values (%(version)s, %(name)s, %(checksum)s, %(serves)s, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+
+-- name: serves
+-- The oldest version whose code goes on with all migrations after this one.
+select max(serves)
+from {schema}.migration
+where version > %(version)s
 
 -- name: find_migrations
 -- Whether there is a list of migrations.
@@ -35,7 +43,7 @@ select exists (
 
 -- name: create_schema
 -- The namespace.
-create schema {schema}
+create schema if not exists {schema}
 
 -- name: name_store
 -- A new store gets its id.

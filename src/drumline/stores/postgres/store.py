@@ -18,6 +18,7 @@ from drumline.model.outcome import Outcome
 from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter, Keep, Page, PauseKind, SeriesPoint
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
+from drumline.model.schema import Pending
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.postgres import beat, claim, finish, purge, series
@@ -60,6 +61,9 @@ class PostgresStore:
 
     def migrate(self) -> Op[None]:
         return _in_thread(self.place.migrate)
+
+    def pending(self) -> Op[list[Pending]]:
+        return _in_thread(self.place.find_pending)
 
     def now(self) -> Op[datetime]:
         return self._op(self._now)

@@ -9,6 +9,7 @@ from redis import exceptions
 from redis.crc import key_slot
 
 from drumline.errors import SchemaMismatch, StoreError, StoreUnreachable, StoreUnusable
+from drumline.model.schema import Pending
 from drumline.stores.redis.address import Address, Node, Wire
 from drumline.stores.redis.confirm import Confirm
 from drumline.stores.redis.durability import SETTINGS, find_weaknesses
@@ -95,13 +96,30 @@ class Server:
             raise SchemaMismatch(f"{self.shown} holds no Drumline keys: run `drumline migrate`")
         self.see_schema(schema, birth)
 
+    def find_pending(self) -> list[Pending]:
+        """What the keys lack to be of this version. Nothing is changed."""
+        try:
+            wire = self.open()
+        except AWAY as error:
+            raise StoreUnreachable(f"{self.shown}: the server is out of reach: try again ({error})") from error
+        try:
+            version, _ = self._read_schema(wire)
+        finally:
+            wire.disconnect()
+        if version is not None and version > SCHEMA:
+            raise self._refusal(version)
+        return [] if version == SCHEMA else [Pending(SCHEMA, "keys")]
+
     def see_schema(self, version: int | None, birth: bytes | None) -> None:
         """Refuse a version that is newer than this code; remember the store."""
         if version is not None and version > SCHEMA:
-            raise SchemaMismatch(
-                f"{self.shown} has schema version {version}, but this Drumline knows only {SCHEMA}: upgrade Drumline"
-            )
+            raise self._refusal(version)
         self._birth = birth
+
+    def _refusal(self, version: int) -> SchemaMismatch:
+        return SchemaMismatch(
+            f"{self.shown} has schema version {version}, but this Drumline knows only {SCHEMA}: upgrade Drumline"
+        )
 
     def _read_schema(self, wire: Wire) -> tuple[int | None, bytes | None]:
         """The version of the keys that stand, and when they began."""

@@ -15,6 +15,7 @@ from drumline.model.outcome import Outcome
 from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter, Keep, Page, PauseKind, SeriesPoint
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
+from drumline.model.schema import Pending
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.redis import consume, listing, operate, produce, read, schedule
@@ -53,6 +54,9 @@ class RedisStore:
 
     def migrate(self) -> Op[None]:
         return _through(self._work, operate.migrate)
+
+    def pending(self) -> Op[list[Pending]]:
+        return _in_thread(self._server.find_pending)
 
     def now(self) -> Op[datetime]:
         return _through(self._reads, operate.now)
@@ -181,8 +185,8 @@ def _through(line: Line, make: Callable[[], Operation[T]]) -> Op[T]:
     return Op(blocking, asynchronous)
 
 
-def _in_thread(work: Callable[[], None]) -> Op[None]:
-    def asynchronous() -> Coroutine[Any, Any, None]:
+def _in_thread(work: Callable[[], T]) -> Op[T]:
+    def asynchronous() -> Coroutine[Any, Any, T]:
         return asyncio.to_thread(work)
 
     return Op(work, asynchronous)

@@ -18,11 +18,13 @@ from drumline.model.outcome import Outcome
 from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter, Keep, Page, PauseKind, SeriesPoint
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
+from drumline.model.schema import Pending
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.relational import fire, listing, operate, produce, read, schedule
 from drumline.stores.sqlite import beat, claim, finish, purge, series
 from drumline.stores.sqlite.connect import Place, Synchronous
+from drumline.stores.sqlite.schema import find_pending
 from drumline.stores.sqlite.step import Step, settle
 from drumline.stores.sqlite.threads import Reader, Writer
 from drumline.stores.sqlite.transaction import find_store_id, run_inside
@@ -63,6 +65,9 @@ class SqliteStore:
 
     def migrate(self) -> Op[None]:
         return _in_thread(lambda: self._place.migrate(self._now()))
+
+    def pending(self) -> Op[list[Pending]]:
+        return _in_thread(lambda: find_pending(self._place.path))
 
     def now(self) -> Op[datetime]:
         async def asynchronous() -> datetime:
