@@ -170,3 +170,10 @@ async def test_a_websocket_is_turned_away(drum):
 
     await serve(drum, AUTH)(scope, receive, send)
     assert said == ["websocket.close"]
+
+
+async def test_a_path_with_a_line_break_is_not_left_to_the_program(browser, admin):
+    for path in ("/admin/jobs/api/queues/a%0Ab/pause", "/actuator/%0A", "/track/a%0A"):
+        assert (await browser.get(path)).headers["content-type"] == "application/json"
+    assert (await browser.get("/actuator/%0A")).status == 401
+    assert (await admin.post("/admin/jobs/api/queues/a%0Ab/pause")).status == 404

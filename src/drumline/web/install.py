@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Mount
 
 from drumline.errors import BadOption
 from drumline.model.replica import Role
 from drumline.web.access import Given
 from drumline.web.background import EnqueueBackgroundTasks
 from drumline.web.resident import read_role, reside
-from drumline.web.sites import make_root_site, make_sites
+from drumline.web.sites import SiteMount, make_root_site, make_sites
 from drumline.web.web import Owner, Web
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def install(
     web = Web(drum, owner=owner)
     part = read_role(role)
     for prefix, site in make_sites(web, auth, path=path, actuator=actuator, track=track).items():
-        app.mount(prefix, site)
+        app.router.routes.append(SiteMount(prefix, site))
     # The last of them is the innermost, next to the handlers.
     app.user_middleware.append(Middleware(EnqueueBackgroundTasks, drum=drum))
     own = app.router.lifespan_context
@@ -69,17 +68,17 @@ def make_app(
     """The pages as an ASGI app. Its lifespan, if whoever mounts it runs that, runs that part of a replica."""
     web = Web(drum, owner=owner)
     sites = make_sites(web, auth, path=path, actuator=actuator, track=track)
-    return _assemble(web, [Mount(prefix, site) for prefix, site in sites.items()], read_role(role))
+    return _assemble(web, [SiteMount(prefix, site) for prefix, site in sites.items()], read_role(role))
 
 
 def make_own_app(web: Web, auth: Given, *, path: str, actuator: str, track: str) -> Starlette:
     """The pages of a process that is ours alone: the words for its supervisor stand at the root too."""
     sites = make_sites(web, auth, path=path, actuator=actuator, track=track)
-    mounts = [Mount(prefix, site) for prefix, site in sites.items()]
-    return _assemble(web, [*mounts, Mount("/", make_root_site(web, auth))], None)
+    mounts = [SiteMount(prefix, site) for prefix, site in sites.items()]
+    return _assemble(web, [*mounts, SiteMount("/", make_root_site(web, auth))], None)
 
 
-def _assemble(web: Web, routes: list[Mount], role: Role | None) -> Starlette:
+def _assemble(web: Web, routes: list[SiteMount], role: Role | None) -> Starlette:
     @asynccontextmanager
     async def lifespan(_app: Any) -> AsyncIterator[None]:
         async with reside(web, role):

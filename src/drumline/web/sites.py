@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
+
+from starlette.routing import Mount
 
 from drumline.errors import BadOption
 from drumline.web.access import Given, allow_anyone, read_auth
@@ -12,9 +15,18 @@ from drumline.web.site import Entry, Site
 from drumline.web.tracking import TRACK
 from drumline.web.web import Web
 
-__all__ = ["make_root_site", "make_sites"]
+__all__ = ["SiteMount", "make_root_site", "make_sites"]
 
 logger = logging.getLogger("drumline.web")
+
+
+class SiteMount(Mount):
+    """A site where it is mounted. It answers every path under its prefix, also one with a line break."""
+
+    def __init__(self, path: str, site: Site) -> None:
+        super().__init__(path, site)
+        # As Starlette compiles it the dot stops at a line break, and the program would answer in the site's place.
+        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
 
 
 def make_sites(web: Web, auth: Given, *, path: str | None, actuator: str | None, track: str | None) -> dict[str, Site]:
