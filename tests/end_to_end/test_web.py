@@ -16,6 +16,7 @@ from tests.end_to_end.band import linger, play
 from tests.end_to_end.fleet import COMMAND, Fleet, fleet, until
 from tests.end_to_end.homes import SqliteHome
 from tests.end_to_end.webapp import TOKEN as TOKEN_OF_THE_APP
+from tests.web.shapes import OF_A_SCHEDULE, OF_A_TASK
 
 TOKEN = re.compile(r"http://127\.0\.0\.1:(\d+)/admin/jobs/\?token=(\S+)")
 
@@ -23,6 +24,13 @@ TOKEN = re.compile(r"http://127\.0\.0\.1:(\d+)/admin/jobs/\?token=(\S+)")
 @pytest.fixture
 def band(tmp_path):
     with fleet(tmp_path, SqliteHome(tmp_path)) as running:
+        yield running
+
+
+@pytest.fixture
+def band_anywhere(tmp_path, home):
+    """The band on each kind of store."""
+    with fleet(tmp_path, home) as running:
         yield running
 
 
@@ -70,7 +78,8 @@ class Server:
             connection.close()
 
 
-def test_a_background_task_outlives_a_crash_right_after_the_response(band):
+def test_a_background_task_outlives_a_crash_right_after_the_response(band_anywhere):
+    band = band_anywhere
     server = Server(band)
     assert server.ask("POST", "/play/7") == 200
     server.process.kill()
@@ -106,6 +115,9 @@ def test_three_replicas_give_the_same_answers_but_for_their_names(tmp_path, home
     assert tasks[0] == tasks[1] == tasks[2]
     assert jobs[0] == jobs[1] == jobs[2]
     shown = tasks[0]["tick"]
+    assert {*shown, "replica_id"} == set(OF_A_SCHEDULE)
+    assert set(jobs[0]["jobs"]["tick"]) == set(OF_A_TASK)
+    assert set(jobs[0]["queues"]["default"]) >= {"depth", "oldest_waiting_age_ms"}
     assert (shown["schedule"], shown["current_leader"] in names, shown["paused"]) == ("every 1s", True, True)
     assert shown["total_runs"] == jobs[0]["jobs"]["tick"]["total_successes"] >= 3
 
@@ -148,7 +160,8 @@ def open_stream(port: int, token: str) -> http.client.HTTPConnection:
     return connection
 
 
-def test_an_open_stream_does_not_hold_up_the_drain(band):
+def test_an_open_stream_does_not_hold_up_the_drain(band_anywhere):
+    band = band_anywhere
     pages = Pages(band, "run", band.app, WORKER__SHUTDOWN_TIMEOUT="500ms")
     (handle,) = band.drum.enqueue_many_sync([linger.call(60)])
     until(lambda: band.lines("linger"), "it runs")
@@ -161,14 +174,17 @@ def test_an_open_stream_does_not_hold_up_the_drain(band):
     assert (job.state, job.attempt) == ("ready", 0)
 
 
-def test_a_web_server_with_an_open_stream_leaves_in_good_order(band):
+def test_a_web_server_with_an_open_stream_leaves_in_good_order(band_anywhere):
+    band = band_anywhere
     server = Server(band, TEST_ROLE="combined", WORKER__SHUTDOWN_TIMEOUT="500ms")
     (handle,) = band.drum.enqueue_many_sync([linger.call(60)])
     until(lambda: band.lines("linger"), "it runs")
     with closing(open_stream(server.port, TOKEN_OF_THE_APP)):
+        asked = time.monotonic()
         server.process.terminate()
         # The server ends itself by the signal, once all is done.
         assert server.process.wait(25) in (0, -signal.SIGTERM)
+    assert time.monotonic() - asked < 10
     assert "Application shutdown complete" in band.log()
     job = band.job(handle.id)
     assert (job.state, job.attempt) == ("ready", 0)

@@ -138,5 +138,7 @@ async def living(app: Any) -> AsyncIterator[None]:
             assert said["type"] == f"lifespan.{step}.complete", said
             if step == "startup":
                 yield
-    finally:
         await asyncio.wait_for(running, 30)
+    finally:
+        # A test that has failed does not wait for a shutdown that nobody asked for.
+        running.cancel()

@@ -1,10 +1,11 @@
+import asyncio
 import hashlib
 
 import pytest
 from starlette.requests import Request
 
 from drumline.errors import BadOption
-from drumline.web import Basic, Bearer, User, UserRole, allow_anyone, hash_password
+from drumline.web import Basic, Bearer, User, UserRole, access, allow_anyone, hash_password
 from drumline.web.access import PrivateAddress
 from drumline.web.guard import HEADERS
 from drumline.web.passwords import is_password
@@ -177,3 +178,13 @@ async def test_a_path_with_a_line_break_is_not_left_to_the_program(browser, admi
         assert (await browser.get(path)).headers["content-type"] == "application/json"
     assert (await browser.get("/actuator/%0A")).status == 401
     assert (await admin.post("/admin/jobs/api/queues/a%0Ab/pause")).status == 404
+
+
+async def test_a_flood_of_passwords_is_slowed_down(drum, hashed, monkeypatch):
+    monkeypatch.setattr(access, "_MOST_GUESSES", 3)
+    browser = Browser(serve(drum, Basic({"ann": (hashed, "admin")})))
+    answers = await asyncio.gather(
+        *(browser.known_as(basic("ann", f"guess {number}")).get("/actuator/jobs") for number in range(6))
+    )
+    assert sorted(answer.status for answer in answers) == [401] * 3 + [429] * 3
+    assert (await browser.known_as(basic("ann", "guess")).get("/actuator/jobs")).status == 401

@@ -1,17 +1,13 @@
 import pytest
 
-from drumline import Drumline
+from drumline import Context, Drumline
+from drumline.web import metrics
 from drumline.web.metrics import OTHER, Labels
 from tests.web.browser import Browser, bearer
+from tests.web.shapes import OF_A_SCHEDULE, OF_A_TASK
 from tests.web.shop import AUTH, TOKENS, make_shop, serve, work_off
 
 pytestmark = pytest.mark.asyncio
-
-OF_A_SCHEDULE = [
-    *("schedule", "coordination", "scheduler_backend", "replica_id", "current_leader", "last_tick", "last_fired_at"),
-    *("status", "total_runs", "total_failures", "next_run_at", "paused"),
-]
-OF_A_TASK = ["queued", "in_flight", "total_successes", "total_failures", "dead_letters", "last_error"]
 
 
 async def test_tasks_tell_of_every_schedule_in_the_known_shape(drum, admin):
@@ -65,10 +61,14 @@ async def test_two_replicas_differ_by_nothing_but_their_names(monkeypatch):
 
 
 async def test_private_queues_are_not_shown(admin, drum):
-    @drum.schedule(every="10ms", coordination="per_replica", max_attempts=1)
-    async def warm() -> None: ...
+    ran = []
+
+    @drum.schedule(every="1h", coordination="per_replica", run_on_startup=True, max_attempts=1)
+    async def warm(ctx: Context) -> None:
+        ran.append(ctx.queue)
 
     await work_off(drum)
+    assert [queue[0] for queue in ran] == ["@"]
     assert "@" not in (await admin.get("/actuator/jobs")).text
     assert "@" not in (await admin.get("/actuator/metrics")).text
 
@@ -102,6 +102,15 @@ async def test_metrics_do_not_touch_the_registry_of_the_program(drum, admin):
 async def test_labels_are_bounded():
     labels = Labels(most=2)
     assert [labels.bound(name) for name in ("a", "b", "c", "a")] == ["a", "b", OTHER, "a"]
+
+
+async def test_what_there_is_no_label_for_is_added_up(drum, admin, monkeypatch):
+    monkeypatch.setattr(metrics, "MOST_LABELS", 1)
+    for name in ("a", "b", "c"):
+        await drum.find_task("send_mail").using(queue=name).enqueue(user_id=1)
+    lines = (await admin.get("/actuator/metrics")).text.splitlines()
+    assert 'drumline_jobs{queue="a",state="ready",task="send_mail"} 1.0' in lines
+    assert 'drumline_jobs{queue="other",state="ready",task="other"} 2.0' in lines
 
 
 async def test_a_missing_package_for_metrics_is_named(monkeypatch):

@@ -1,51 +1,105 @@
 """A canary in arguments, errors, log lines, results and addresses is seen in nothing that is answered or logged."""
 
+import asyncio
 import logging
 from typing import Annotated, Any
 
 import pytest
 
-from drumline import Context, Secret
-from tests.web.browser import Browser, bearer
+from drumline import Context, Drumline, Secret
+from tests.support.waiting import eventually
+from tests.web.browser import Answer, Browser, bearer, living
 from tests.web.shop import AUTH, TOKENS, make_shop, serve, work_off
 
 pytestmark = pytest.mark.asyncio
 CANARY = "canary-3f9c1d"
 API = "/admin/jobs/api"
+PAGES = (
+    *(f"{API}/{path}" for path in ("jobs", "jobs?state=dead", "schedules", "schedules/nightly", "audit", "workers")),
+    *(f"{API}/{path}" for path in ("counts", "series", "queues", "tasks", "schedules/nightly/ticks", "openapi.json")),
+    *(f"/actuator/{path}" for path in ("jobs", "tasks", "metrics", "info")),
+)
 
 
-async def test_a_canary_is_seen_nowhere(caplog):
+@pytest.fixture(autouse=True)
+def everything_is_logged(caplog):
     caplog.set_level(logging.DEBUG)
-    drum = make_shop("sqlite:///shop.db")
 
+
+def add_bank(drum: Drumline) -> None:
     @drum.task(max_attempts=1)
     async def call_bank(ctx: Context, account: Annotated[str, Secret], deep: dict[str, Any]) -> str:
         ctx.log(f"calling for {account}", api_key=account)
         await ctx.progress(0.5, f"for {account}")
+        ctx.user_error(f"no answer for {account}")
         if deep.get("fail"):
             raise ValueError(f"no answer for {account} from https://ann:{account}@bank/?x=1")
         return account
 
-    admin = Browser(serve(drum, AUTH)).known_as(bearer(TOKENS["admin"]))
-    seen = []
-    for fail in (True, False):
-        args = {"account": CANARY, "deep": {"password": CANARY, "fail": fail}}
-        body = {"task": "call_bank", "args": args, "options": {"meta": {"token": CANARY}, "tags": [CANARY]}}
-        seen.append(await admin.post(f"{API}/jobs", body))
-    schedule = {"task": "call_bank", "every": "1h", "name": "nightly", "args": {"account": CANARY, "deep": {}}}
-    seen.append(await admin.post(f"{API}/schedules", schedule))
-    seen.append(await admin.post(f"{API}/jobs", {"task": "call_bank", "args": {"account": [CANARY], "deep": 5}}))
-    caplog.clear()
-    await work_off(drum)
-    for made in seen[:2]:
-        seen.append(await admin.get(f"{API}/jobs/{made.json['id']}"))
-        assert seen[-1].json["args"]["account"] == "***"
-    paths = ("jobs", "schedules", "schedules/nightly", "audit", "workers", "counts", "series", "queues", "tasks")
-    seen += [await admin.get(f"{API}/{path}") for path in paths]
-    seen += [await admin.get(f"/actuator/{path}") for path in ("jobs", "tasks", "metrics", "info")]
-    assert {answer.status for answer in seen} == {200, 201, 422}
-    assert [answer.text for answer in seen if CANARY in answer.text] == []
-    failed = (await admin.get(f"{API}/jobs?state=dead")).json["jobs"][0]
+
+async def ask_with_canary(admin: Browser) -> list[Answer]:
+    """Say the canary wherever something can be said."""
+    given = {"account": CANARY, "deep": {"password": CANARY}}
+    options = {"meta": {"token": CANARY}, "tags": [CANARY]}
+    schedule = {"task": "call_bank", "every": "1h", "name": "nightly", "args": given}
+    return [
+        await admin.post(f"{API}/jobs", {"task": "call_bank", "args": given, "options": options}),
+        await admin.post(
+            f"{API}/jobs", {"task": "call_bank", "args": {**given, "deep": {"fail": True}}, "options": options}
+        ),
+        await admin.post(f"{API}/jobs", {"task": "call_bank", "args": {"account": [CANARY], "deep": 5}}),
+        await admin.post(f"{API}/schedules", schedule),
+        await admin.post(f"{API}/schedules/nightly/trigger", {"reason": f"password={CANARY}"}),
+        await admin.get(f"{API}/jobs?password={CANARY}"),
+        await admin.get(f"{API}/jobs?created_from={CANARY}"),
+        await admin.get(f"{API}/jobs/{CANARY}"),
+        await admin.get(f"/track/{CANARY}"),
+        await admin.get(f"/actuator/nothing?token={CANARY}"),
+        await admin.get("/actuator/jobs", authorization=f"Bearer {CANARY}"),
+    ]
+
+
+def text_of_log(caplog: pytest.LogCaptureFixture) -> str:
+    """What a handler would write, tracebacks too, of our own loggers."""
+    formatter = logging.Formatter()
+    return "\n".join(formatter.format(record) for record in caplog.records if record.name.startswith("drumline"))
+
+
+async def test_a_canary_is_seen_nowhere(drum, caplog):
+    add_bank(drum)
+    app = serve(drum, AUTH, role=None)
+    admin = Browser(app).known_as(bearer(TOKENS["admin"]))
+    async with living(app):
+        seen = await ask_with_canary(admin)
+        assert [answer.status for answer in seen] == [201, 201, 422, 201, 201, 422, 422, 404, 404, 404, 401]
+        await work_off(drum)
+        for made in seen[:2]:
+            seen.append(await admin.get(f"{API}/jobs/{made.json['id']}"))
+            assert (seen[-1].status, seen[-1].json["args"]["account"]) == (200, "***")
+            token = (await drum.jobs.get(made.json["id"])).tracking_token
+            seen += [await admin.get(f"/track/{token}"), await admin.get(f"/track/{token}", accept="text/html")]
+        pages = [await admin.get(path) for path in PAGES]
+        assert {answer.status for answer in pages} == {200}
+        async with admin.open(f"{API}/events") as stream:
+            await eventually(lambda: "event: reset" in stream.text)
+        assert [answer.text for answer in (*seen, *pages, stream) if CANARY in answer.text] == []
+        assert CANARY not in str([answer.headers for answer in (*seen, *pages)])
+    (failed,) = (await admin.get(f"{API}/jobs?state=dead")).json["jobs"]
     assert failed["last_error"] == "ValueError: no answer for *** from https://***@bank/?x=1"
-    assert CANARY not in "".join(record.getMessage() for record in caplog.records if record.name.startswith("drumline"))
+    assert ("call_bank" in text_of_log(caplog), CANARY in text_of_log(caplog)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "url", [f"postgresql://ann:{CANARY}@127.0.0.1:1/shop?connect_timeout=1", f"redis://ann:{CANARY}@127.0.0.1:1/0"]
+)
+async def test_the_password_of_a_store_that_is_out_of_reach_is_told_to_nobody(url, caplog):
+    drum = make_shop(url)
+    admin = Browser(serve(drum, AUTH, role=None)).known_as(bearer(TOKENS["admin"]))
+    answers = await asyncio.gather(
+        *(admin.get(path) for path in (f"{API}/jobs", "/actuator/metrics", "/actuator/ready")),
+        admin.post(f"{API}/jobs", {"task": "send_mail", "args": {"user_id": 7}}),
+    )
+    assert [answer.status for answer in answers] == [503] * 4
+    assert CANARY not in "".join(answer.text for answer in answers)
+    assert ("GET /admin/jobs/api/jobs" in text_of_log(caplog), CANARY in text_of_log(caplog)) == (True, False)
     await drum.close()

@@ -19,12 +19,15 @@ import msgspec
 from starlette.requests import HTTPConnection, Request
 
 from drumline.errors import BadOption
+from drumline.web.answers import Refusal
 from drumline.web.passwords import check_hash, is_password
 
 __all__ = ["Auth", "Basic", "Bearer", "PrivateAddress", "User", "UserRole", "allow_anyone", "read_auth"]
 
 # Guesses at a password that are worked on at once: each takes 16 MiB and a core.
 _GUESSES_AT_ONCE = 2
+# Guesses that may wait for their turn, so that a flood of them cannot keep everybody else out for long.
+_MOST_GUESSES = 50
 _MOST_KNOWN = 256
 _SHORTEST_TOKEN = 16
 _LONGEST_NAME = 100
@@ -82,6 +85,7 @@ class Basic:
         # An unknown name takes as long as a known one.
         self._nobody = "scrypt$16384$8$1$AAAAAAAAAAAAAAAAAAAAAA==$" + "A" * 43 + "="
         self._guesses = asyncio.Semaphore(_GUESSES_AT_ONCE)
+        self._waiting = 0
         # What was right before, by a digest that means nothing outside this process.
         self._seal = secrets.token_bytes(32)
         self._known: dict[bytes, User] = {}
@@ -95,14 +99,22 @@ class Basic:
         if mark in self._known:
             return self._known[mark]
         kept, user = self._users.get(name, (self._nobody, None))
-        async with self._guesses:
-            is_right = await asyncio.to_thread(is_password, password, kept)
-        if not is_right or user is None:
+        if not await self._guess(password, kept) or user is None:
             return None
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[mark] = user
         return user
+
+    async def _guess(self, password: str, kept: str) -> bool:
+        if self._waiting >= _MOST_GUESSES:
+            raise Refusal(429, "too many passwords to check: slow down", headers={"Retry-After": "1"})
+        self._waiting += 1
+        try:
+            async with self._guesses:
+                return await asyncio.to_thread(is_password, password, kept)
+        finally:
+            self._waiting -= 1
 
 
 class Bearer:
@@ -139,8 +151,11 @@ class PrivateAddress:
             request.cookies.get(self.cookie),
             _credentials(request, "bearer"),
         )
-        is_right = any(hmac.compare_digest(one.encode(), self.token.encode()) for one in given if one is not None)
+        is_right = any(self.is_token(one) for one in given if one is not None)
         return User("private address", UserRole.ADMIN) if is_right else None
+
+    def is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self.token.encode())
 
 
 class _Function:

@@ -65,7 +65,7 @@ def keep_private_address(request: Request, ways: Sequence[Auth]) -> Response | N
     way = next((way for way in ways if isinstance(way, PrivateAddress)), None)
     if way is None or request.method != "GET" or way.parameter not in request.query_params:
         return None
-    if request.query_params[way.parameter] != way.token:
+    if not way.is_token(request.query_params[way.parameter]):
         return None
     response = RedirectResponse(str(request.url.remove_query_params(way.parameter)), 303)
     is_safe = request.url.scheme == "https"

@@ -10,11 +10,12 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from starlette.responses import Response
 
 from drumline.events import ClaimLost, Event, JobClosed, JobStarted, StaleWrite, TickFired
 from drumline.model.options import PRIVATE
-from drumline.model.query import Count, PauseKind
+from drumline.model.query import Count, Counts, PauseKind
 from drumline.model.replica import Replica
 from drumline.model.schedule import ScheduleStatus
 from drumline.web.answers import Refusal
@@ -116,7 +117,8 @@ class _Fleet:
     def __init__(
         self, counts: Iterable[Count], statuses: list[ScheduleStatus], replicas: list[Replica], paused: Iterable[str]
     ) -> None:
-        self._counts = [count for count in counts if not count.queue.startswith(PRIVATE)][:MOST_LABELS]
+        public = [count for count in counts if not count.queue.startswith(PRIVATE)]
+        self._counts = [*public[:MOST_LABELS], *_add_up(public[MOST_LABELS:])]
         self._statuses = statuses[:MOST_LABELS]
         self._replicas = replicas
         self._paused = list(paused)[:MOST_LABELS]
@@ -148,6 +150,15 @@ class _Fleet:
         for queue in self._paused:
             paused.add_metric((queue,), 1)
         yield from (runs, failures, replicas, paused)
+
+
+def _add_up(counts: list[Count]) -> list[Count]:
+    """What there is no room for, in one."""
+    if not counts:
+        return []
+    states = msgspec.structs.asdict(Counts(counts).total)
+    done, failures = sum(count.total_done for count in counts), sum(count.total_failures for count in counts)
+    return [Count(queue=OTHER, task=OTHER, total_done=done, total_failures=failures, **states)]
 
 
 async def answer_metrics(ask: Ask) -> Response:

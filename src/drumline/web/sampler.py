@@ -26,13 +26,16 @@ from drumline.web.answers import Refusal
 if TYPE_CHECKING:
     from drumline.web.web import Web
 
-__all__ = ["Change", "Sampler"]
+__all__ = ["Change", "Sampler", "Seat"]
 
 logger = logging.getLogger("drumline.web")
 
 LOOK_EVERY = 1.0
-# What somebody who was away for so many looks need not be told anew.
+# A store that takes longer to answer is lost until the next look.
+PATIENCE = 5.0
+# What somebody who was away for so many looks need not be told anew; less of it where each look brings much.
 KEPT_CHANGES = 300
+MOST_KEPT_LINES = 20_000
 MOST_WATCHERS = 500
 # A watcher is told that it is not forgotten; a proxy in between may close what is silent.
 SILENCE = 15.0
@@ -50,6 +53,20 @@ class Change(NamedTuple):
     table: Mapping[str, Any]
 
 
+class Seat:
+    """One watcher's place."""
+
+    def __init__(self) -> None:
+        # Set when there is something to look at: a change, or a reason to end.
+        self.news = asyncio.Event()
+        self.is_left = False
+
+    def leave(self) -> None:
+        """The watcher is gone."""
+        self.is_left = True
+        self.news.set()
+
+
 class Sampler:
     """One for each process."""
 
@@ -59,8 +76,9 @@ class Sampler:
         self._life = fresh_id()[-12:]
         self._number = 0
         self._table: Table = {}
-        self._changes: deque[tuple[int, Table]] = deque(maxlen=KEPT_CHANGES)
-        self._watchers: set[asyncio.Event] = set()
+        self._changes: deque[tuple[int, Table]] = deque()
+        self._kept_lines = 0
+        self._watchers: set[Seat] = set()
         self._looking: asyncio.Task[None] | None = None
         self._closed = asyncio.Event()
         # Whether the table was looked at since somebody watches again; and that there is no more reason to look.
@@ -79,40 +97,40 @@ class Sampler:
         if self._looking is not None:
             await self._looking
 
-    def check_room(self) -> None:
-        """429 if there are too many watchers, 503 if this process is about to leave."""
+    def take_seat(self) -> Seat:
+        """A place among the watchers; 429 if there is none left, 503 if this process is about to leave."""
         if self._closed.is_set():
             raise Refusal(503, "this process is about to leave", headers={"Retry-After": "1"})
         if len(self._watchers) >= MOST_WATCHERS:
             raise Refusal(429, f"too many streams: at most {MOST_WATCHERS}", headers={"Retry-After": "5"})
+        seat = Seat()
+        self._watchers.add(seat)
+        return seat
 
-    async def watch(self, last: str | None, gone: asyncio.Event) -> AsyncIterator[Change | None]:
+    def leave_seat(self, seat: Seat) -> None:
+        self._watchers.discard(seat)
+        if not self._watchers:
+            self._idle.set()
+
+    async def watch(self, seat: Seat, last: str | None) -> AsyncIterator[Change | None]:
         """What is new, from the id `last` on; None now and then in silence.
 
         Ends when the watcher is gone, when it has watched for very long, and when this process leaves.
         """
-        news = asyncio.Event()
-        self._watchers.add(news)
         ends_at = self._web.clock.monotonic() + LONGEST_WATCH
-        watching_gone = asyncio.ensure_future(_pass_on(gone, news))
-        try:
-            await self._begin()
-            seen = self._read_id(last)
-            while not (gone.is_set() or self._closed.is_set() or self._web.clock.monotonic() > ends_at):
-                news.clear()
-                for change in self._since(seen):
-                    yield change
-                seen = self._number
-                if not await self._web.clock.wait(news, SILENCE):
-                    yield None
-        finally:
-            watching_gone.cancel()
-            self._watchers.discard(news)
-            if not self._watchers:
-                self._idle.set()
+        await self._begin()
+        seen = self._read_id(last)
+        while not (seat.is_left or self._closed.is_set() or self._web.clock.monotonic() > ends_at):
+            seat.news.clear()
+            for change in self._since(seen):
+                yield change
+            # Whoever comes while the store is lost has seen nothing yet.
+            seen = self._number or None
+            if not await self._web.clock.wait(seat.news, SILENCE):
+                yield None
 
     def _since(self, seen: int | None) -> list[Change]:
-        if seen == self._number:
+        if seen == self._number or not self._number:
             return []
         missed = [] if seen is None else [(number, table) for number, table in self._changes if number > seen]
         if seen is None or len(missed) != self._number - seen:
@@ -139,11 +157,18 @@ class Sampler:
         while self._watchers and not self._closed.is_set():
             self._idle.clear()
             try:
-                self._compare(await self._look())
+                async with asyncio.timeout(PATIENCE):
+                    table = await self._look()
+                self._compare(table)
                 is_lost = False
-            except StoreError as error:
+            except (StoreError, TimeoutError) as error:
                 if not is_lost:
-                    logger.warning("events: %s; trying again", error)
+                    logger.warning("events: %s; trying again", str(error) or "the store does not answer")
+                is_lost = True
+            except Exception:
+                # Watchers wait for the next look, whatever became of this one.
+                if not is_lost:
+                    logger.exception("events: the look has failed; trying again")
                 is_lost = True
             self._fresh.set()
             await self._web.clock.wait(self._idle, LOOK_EVERY)
@@ -155,12 +180,18 @@ class Sampler:
         if changed or not self._number:
             self._number += 1
             self._table = table
-            self._changes.append((self._number, changed))
+            self._keep(changed)
             self._wake()
 
+    def _keep(self, changed: Table) -> None:
+        self._changes.append((self._number, changed))
+        self._kept_lines += len(changed)
+        while self._changes and (len(self._changes) > KEPT_CHANGES or self._kept_lines > MOST_KEPT_LINES):
+            self._kept_lines -= len(self._changes.popleft()[1])
+
     def _wake(self) -> None:
-        for watcher in self._watchers:
-            watcher.set()
+        for seat in self._watchers:
+            seat.news.set()
 
     async def _look(self) -> Table:
         store = await self._web.drum.store()
@@ -184,8 +215,3 @@ class Sampler:
             facts = {"status": view.status, "last_tick": view.last_tick, "last_fired_at": fired, "paused": view.paused}
             table[f"schedules/{name}"] = {**facts, "runs": view.total_runs, "failures": view.total_failures}
         return table
-
-
-async def _pass_on(event: asyncio.Event, to: asyncio.Event) -> None:
-    await event.wait()
-    to.set()

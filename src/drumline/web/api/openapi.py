@@ -34,7 +34,7 @@ _MEANINGS = {
     429: "Too many: slow down.",
     503: "The store is out of reach, or this process is about to leave.",
 }
-_OF_THE_BODY = (400, 413, 415, 422, 429)
+_OF_THE_BODY = (400, 413, 415)
 
 
 def openapi_entry(described: Iterable[Entry]) -> Entry:
@@ -111,7 +111,7 @@ def _query_parameters(entry: Entry) -> list[dict[str, Any]]:
 
 
 def _statuses(entry: Entry) -> list[int]:
-    found = {*entry.answers, 401, 403, 422, 503}
+    found = {*entry.answers, 401, 403, 422, 429, 503}
     if entry.method not in SAFE_METHODS:
         found.update(_OF_THE_BODY)
     if "{" in entry.path:
