@@ -1,31 +1,8 @@
 import re
 import sys
 
-import pytest
-
 from drumline.cli import show
-from drumline.cli.show import clean, clean_lines, show_json, show_table
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain", "plain"),
-        ("Grüße 🥁", "Grüße 🥁"),
-        ("two\nlines", "two\\nlines"),
-        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
-        ("\x9b31m", "\\x9b31m"),
-        ("\u202egnp.exe", "\\u202egnp.exe"),
-        ("half \ud800", "half \\ud800"),
-        ("[red]not markup[/red]", "[red]not markup[/red]"),
-    ],
-)
-def test_what_would_steer_a_terminal_is_escaped(text, shown):
-    assert clean(text) == shown
-
-
-def test_lines_stay_lines_where_they_are_wanted():
-    assert clean_lines("a\n\tb\x1b") == "a\n    b\\x1b"
+from drumline.cli.show import show_json, show_table
 
 
 def test_json_is_ascii_and_stable(capsys):

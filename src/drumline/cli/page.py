@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from drumline.cli.app import reach
-from drumline.cli.show import clean, clean_lines, say, show_fields
+from drumline.cli.show import say, show_fields
 from drumline.model.job import Attempt, Job, LogLine
+from drumline.model.plain import clean, clean_lines
 from drumline.model.query import PauseKind
 from drumline.model.view import instant_text, job_json, log_json, span_text
 from drumline.policy.waiting import why_waiting

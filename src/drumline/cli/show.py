@@ -6,20 +6,18 @@ Data may hold anything. It is never read as markup, and what would steer a termi
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from drumline.model.plain import clean
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["clean", "clean_lines", "complain", "say", "show_fields", "show_json", "show_table"]
+__all__ = ["complain", "say", "show_fields", "show_json", "show_table"]
 
-# Control characters, line and paragraph ends of Unicode, what turns the direction of writing, halves of characters.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-_STEERING_BUT_LINES = re.compile(f"(?!\n){_STEERING.pattern}")
 _WHOLE = ("id", "job", "state", "attempt")
 _STYLES = {
     "ready": "cyan",
@@ -34,16 +32,6 @@ _STYLES = {
     "paused": "yellow",
     "orphaned": "red",
 }
-
-
-def clean(text: object) -> str:
-    """The text in one line, with escapes for what would steer a terminal."""
-    return _STEERING.sub(_escape, str(text))
-
-
-def clean_lines(text: str) -> str:
-    """The same, but lines stay lines."""
-    return _STEERING_BUT_LINES.sub(_escape, text.expandtabs(4))
 
 
 def say(text: str) -> None:
@@ -77,12 +65,6 @@ def show_fields(fields: Iterable[tuple[str, object]], indent: str = "") -> None:
     """Names and values, one a line."""
     for line in _align([[indent + name, clean(value)] for name, value in fields]):
         print(line)
-
-
-def _escape(found: re.Match[str]) -> str:
-    number = ord(found[0])
-    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return named.get(found[0]) or (f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}")
 
 
 def _align(rows: list[list[str]]) -> list[str]:

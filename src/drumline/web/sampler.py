@@ -85,6 +85,11 @@ class Sampler:
         self._fresh = asyncio.Event()
         self._idle = asyncio.Event()
 
+    @property
+    def number(self) -> int:
+        """Grows with every change that was seen."""
+        return self._number
+
     def dismiss(self) -> None:
         """Send every watcher home, and let nobody in any more."""
         self._closed.set()

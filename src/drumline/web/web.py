@@ -10,6 +10,7 @@ from starlette.requests import Request
 from drumline.client import Client
 from drumline.clock import Clock, SystemClock
 from drumline.schedules import Schedules
+from drumline.web.dashboard.glance import Glance
 from drumline.web.health import Pulse
 from drumline.web.metrics import open_metrics
 from drumline.web.pace import Pace
@@ -38,6 +39,7 @@ class Web:
         self.expects_worker = False
         self.is_leaving = False
         self.sampler = Sampler(self)
+        self.glance = Glance(self)
 
     def client(self, who: str) -> Client:
         """A client that acts in this person's name."""

@@ -1,0 +1,132 @@
+// The page is alive: when the fleet has changed, it is asked for again, and only what differs is exchanged.
+"use strict";
+(() => {
+  const WORDS = { live: "Live", held: "Held", lost: "Connection lost", connecting: "Connecting" };
+  const COUNTED = ["jobs", "schedules", "dead", "queues", "workers", "replicas"].map((name) => `#n-${name}`).join(",");
+  // A page that follows one job looks twice a second; what happens inside a job is no change of the fleet.
+  const LOOK_EVERY = 500;
+  // Once more after the last change, in case another process of the fleet answered before it had seen it.
+  const ONCE_MORE = 1300;
+  let state = "connecting";
+  let isHeld = false;
+  let isLoading = false;
+  let isWanted = false;
+  let isFirst = true;
+  let again = 0;
+
+  const page = () => document.getElementById("page");
+
+  function show() {
+    const shown = isHeld ? "held" : state;
+    const light = document.getElementById("live");
+    const hold = document.getElementById("hold");
+    if (light && light.dataset.state !== shown) {
+      light.dataset.state = shown;
+      light.textContent = WORDS[shown];
+    }
+    if (hold) {
+      hold.textContent = isHeld ? "Go on" : "Hold";
+      hold.setAttribute("aria-pressed", String(isHeld));
+    }
+    document.documentElement.dataset.held = String(isHeld);
+  }
+
+  // Nothing moves under the hands of somebody who types, chooses, copies or answers a question.
+  function isInUse() {
+    if (document.hidden || document.querySelector("dialog[open]")) return true;
+    const active = document.activeElement;
+    if (active && page().contains(active) && active.matches("input:not([type=checkbox]), select, textarea")) return true;
+    if (page().querySelector("input[name=job]:checked, #tick-fit:checked")) return true;
+    const chosen = getSelection();
+    return Boolean(chosen && !chosen.isCollapsed && page().contains(chosen.anchorNode));
+  }
+
+  function refresh() {
+    if (isHeld || isLoading || !page().dataset.live || isInUse()) {
+      isWanted = true;
+      return;
+    }
+    isWanted = false;
+    isLoading = true;
+    htmx
+      .ajax("GET", location.pathname + location.search, {
+        source: page(), target: "#page", select: "#page", swap: "calm", selectOOB: COUNTED,
+      })
+      .finally(() => {
+        isLoading = false;
+        if (isWanted) setTimeout(refresh, 50);
+      });
+  }
+
+  function hear() {
+    refresh();
+    clearTimeout(again);
+    again = setTimeout(refresh, ONCE_MORE);
+  }
+
+  function listen() {
+    const source = new EventSource(document.body.dataset.events);
+    source.addEventListener("open", () => {
+      state = "live";
+      show();
+    });
+    source.addEventListener("reset", () => {
+      // The first tells what this page has just shown.
+      if (!isFirst) hear();
+      isFirst = false;
+    });
+    source.addEventListener("update", hear);
+    source.addEventListener("error", () => {
+      state = "lost";
+      show();
+      if (source.readyState !== EventSource.CLOSED) return;
+      source.close();
+      setTimeout(listen, 3000);
+    });
+    addEventListener("pagehide", () => source.close(), { once: true });
+  }
+
+  function keepsItself(old, fresh) {
+    if (old.id === "live" || old.id === "hold") return false;
+    if (old.dataset && old.dataset.chart && fresh.dataset && fresh.dataset.chart) {
+      drumlineCharts.update(old, fresh);
+      return false;
+    }
+    return true;
+  }
+
+  htmx.defineExtension("calm", {
+    handleSwap(style, target, fragment) {
+      if (style !== "calm") return false;
+      const followed = [...target.querySelectorAll("[data-follow]")].filter(
+        (one) => one.scrollHeight - one.scrollTop - one.clientHeight < 24,
+      );
+      const shown = Idiomorph.morph(target, fragment.firstElementChild.cloneNode(true), {
+        morphStyle: "outerHTML",
+        callbacks: {
+          beforeNodeMorphed: keepsItself,
+          // What somebody has folded or unfolded stays so.
+          beforeAttributeUpdated: (name, node) => !(node.tagName === "DETAILS" && name === "open"),
+        },
+      });
+      for (const one of followed) one.scrollTop = one.scrollHeight;
+      return [...shown];
+    },
+  });
+
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("#hold")) return;
+    isHeld = !isHeld;
+    show();
+    if (!isHeld) refresh();
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && isWanted) refresh();
+  });
+  document.addEventListener("htmx:afterSwap", show);
+  setInterval(() => {
+    if (isWanted || page().dataset.live === "job") refresh();
+  }, LOOK_EVERY);
+  for (const one of document.querySelectorAll("[data-follow]")) one.scrollTop = one.scrollHeight;
+  if (page().dataset.live) listen();
+})();
