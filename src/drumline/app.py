@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
-
-import msgspec
 
 from drumline.blocking import Blocking, BlockingLoop
 from drumline.client import Client, JobHandle, Jobs, Queues
 from drumline.clock import Clock, SystemClock
 from drumline.engine.board import Board
-from drumline.engine.finding import check_can_be_found
 from drumline.engine.lifespan import Lifespan
-from drumline.engine.preparing import refuse_while_preparing
 from drumline.engine.worker import Worker, WorkerOptions
-from drumline.errors import BadOption, DrumlineError, UnknownTask
+from drumline.errors import BadOption, DrumlineError
 from drumline.events import Events, JobEnqueued
 from drumline.middleware import AroundEnqueue, AroundRun, Enqueueing
 from drumline.model.context import Context
-from drumline.model.job import Job
-from drumline.model.options import check_count, check_name
 from drumline.model.query import Counts
 from drumline.model.replica import Replica, Role
-from drumline.model.result import decode_result
-from drumline.model.schedule import Coordination, Schedule
-from drumline.policy.options import Executor, TaskOptions
-from drumline.policy.rule import has_idle_zone
-from drumline.policy.schedule import DeclaredOptions, ScheduleOptions, define_schedule, split_options
-from drumline.policy.task import TaskDefinition, define, define_elsewhere
+from drumline.opening import OwnStore
+from drumline.policy.options import TaskOptions
+from drumline.policy.schedule import DeclaredOptions, ScheduleOptions, split_options
+from drumline.policy.task import TaskDefinition, define_elsewhere
+from drumline.registry import Registry
 from drumline.schedules import Schedules
 from drumline.stores.base import Store
-from drumline.stores.open import open_store
 from drumline.task import Call, DeclaredTasks, ScheduleDecorator, Task, TaskDecorator
 
 if TYPE_CHECKING:
@@ -72,29 +62,19 @@ class Drumline:
         self.events = Events()
         self.lifespan = lifespan
         self._given = {"store.url": url, "store.namespace": namespace}
-        self._imports = tuple(imports)
         self._clock = clock or SystemClock()
-        # By name and by alias.
-        self._registry: dict[str, TaskDefinition] = {}
         self._configuration: Configuration | None = None
         self._secret: bytes | None = None
-        self._store: Store | None = None
-        # Takes the place of the store that the settings name.
-        self._stand_in: Store | None = None
-        # The process in which the store was made ready: after a fork it is made ready again.
-        self._ready_in: int | None = None
+        self._registry = Registry(lambda: self.settings, imports, self._tell_workers)
+        self._own_store = OwnStore(lambda: self.settings, self._clock)
         self._around_enqueue: tuple[AroundEnqueue, ...] = ()
         self._around_run: tuple[AroundRun, ...] = ()
         # Those that `run` has started in this process.
         self._workers: tuple[Worker, ...] = ()
-        self._schedules: dict[str, Schedule] = {}
-        self._schedule_tasks: dict[str, TaskDefinition] = {}
-        self._board = Board(self._clock, self._schedules)
-        self._client = Client(
-            self.store, clock=self._clock, decode_result=self._decode_result, secret=lambda: self.secret
-        )
+        self._board = Board(self._clock, self._registry.schedules)
+        self._client = self._make_client()
         # Every task that is declared, by name; as a dependency of FastAPI, the tasks that a request adds.
-        self.tasks = DeclaredTasks(self._declared)
+        self.tasks = DeclaredTasks(self._registry.by_name)
         self._blocking_loop = BlockingLoop()
 
     # Tasks.
@@ -122,41 +102,17 @@ class Drumline:
         """A task whose code lives in another program: it can be enqueued here, not run."""
         return Task(self, define_elsewhere(name, defaults=self.settings.jobs.options, **options))
 
-    def _declared(self) -> Mapping[str, TaskDefinition]:
-        self._import()
-        return {name: task for name, task in sorted(self._registry.items()) if name == task.name}
+    def find_task(self, name: str) -> Task[..., Any, Any]:
+        """The task of that registered name; UnknownTask if there is none."""
+        return Task(self, self._registry.find(name))
 
     def _declare(self, function: Callable[..., Any], options: dict[str, Any]) -> Task[Any, Any, Any]:
-        definition = define(function, defaults=self.settings.jobs.options, **options)
-        if definition.executor is Executor.PROCESS:
-            check_can_be_found(definition)
-        for name in (definition.name, *definition.aliases):
-            standing = self._registry.get(name)
-            if standing is not None and not standing.is_same(definition):
-                places = f"{standing.place} and {definition.place}"
-                raise BadOption("name", f"unique, but two functions declare it, at {places}", name, f"task {name}")
-        self._registry.update(dict.fromkeys((definition.name, *definition.aliases), definition))
-        self._tell_workers()
-        return Task(self, definition)
+        return Task(self, self._registry.declare(function, options))
 
     def _tell_workers(self) -> None:
         """Let those who run already take up what was declared just now."""
         for worker in self._workers:
             worker.learn()
-
-    def _import(self) -> None:
-        for module in (*self._imports, *self.settings.imports):
-            importlib.import_module(module)
-
-    def find_task(self, name: str) -> Task[..., Any, Any]:
-        """The task of that registered name; UnknownTask if there is none."""
-        if name not in self._registry:
-            self._import()
-        if name not in self._registry:
-            near = get_close_matches(name, self._registry, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "import the module that declares it, or use drum.stub()"
-            raise UnknownTask(f"task {name!r} is not registered; {hint}")
-        return Task(self, self._registry[name])
 
     # Schedules.
 
@@ -168,11 +124,11 @@ class Drumline:
 
         def declare(declared: Any) -> Any:
             if isinstance(declared, Task):
-                self._declare_schedule(declared.definition, cast("ScheduleOptions", options))
+                self._registry.declare_schedule(declared.definition, cast("ScheduleOptions", options))
                 return declared
             of_task, of_schedule = split_options(options)
             task = self._declare(declared, dict(of_task))
-            self._declare_schedule(task.definition, of_schedule)
+            self._registry.declare_schedule(task.definition, of_schedule)
             return task
 
         return declare
@@ -184,39 +140,14 @@ class Drumline:
 
     def schedules_through(self, client: Client) -> Schedules:
         """The same, with verbs that act as this client does."""
-        self._import()
-        return Schedules(client, self._board, find_task=self._take_task, adapt=self._adapt)
-
-    def _declare_schedule(self, task: TaskDefinition, options: ScheduleOptions) -> None:
-        schedule = self._adapt(define_schedule(task, **options))
-        standing = self._schedule_tasks.get(schedule.name)
-        # The same function made anew is a module that was loaded again.
-        if standing is not None and (standing.function is task.function or not standing.is_same(task)):
-            places = f"{standing.place} and {task.place}"
-            expected = f"unique, but two schedules have it, at {places}: give one of them name="
-            raise BadOption("name", expected, schedule.name, f"schedule {schedule.name}")
-        if has_idle_zone(schedule.rule):
-            logger.warning("schedule %s: timezone has no effect on every=, which counts real time", schedule.name)
-        self._schedule_tasks[schedule.name] = task
-        self._schedules[schedule.name] = schedule
-        self._tell_workers()
-
-    def _adapt(self, schedule: Schedule) -> Schedule:
-        """The schedule as the settings want it."""
-        settings = self.settings.scheduler
-        if settings.backend == "in_process":
-            return msgspec.structs.replace(schedule, coordination=Coordination.PER_REPLICA)
-        limit = settings.lease_ttl_secs
-        if limit is None or schedule.options.timeout is not None or schedule.coordination is not Coordination.FLEET:
-            return schedule
-        options = msgspec.structs.replace(schedule.options, timeout=limit)
-        return msgspec.structs.replace(schedule, options=options)
+        self._registry.load()
+        return Schedules(client, self._board, find_task=self._take_task, adapt=self._registry.adapt)
 
     def _take_task(self, given: Any) -> TaskDefinition:
         if isinstance(given, Task):
             return given.definition
         if isinstance(given, str):
-            return self.find_task(given).definition
+            return self._registry.find(given)
         expected = "a task, its registered name, or a Schedule value (make a task of a function with @drum.task)"
         raise BadOption("task", expected, given, "register")
 
@@ -237,10 +168,7 @@ class Drumline:
     def enqueue_many_sync(self, calls: Iterable[Call]) -> list[JobHandle[Any]]:
         """The same for code that is not async."""
         batch = list(calls)
-        store = self.store_as_it_is()
-        if not self._is_ready:
-            store.migrate().run()
-            self._ready_in = os.getpid()
+        store = self._own_store.ready_sync()
         with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
             under_way.answer = store.enqueue(under_way.jobs, tx=_transaction(batch)).run()
         return self._handles(under_way)
@@ -252,13 +180,15 @@ class Drumline:
 
     def client(self, *, via: str, who: str) -> Client:
         """A client in somebody's name: what it does stands in the audit as theirs, done through this door."""
-        return Client(
+        return self._make_client(via=via, who=who)
+
+    def _make_client(self, make: Callable[..., Client] = Client, **named: str) -> Client:
+        return make(
             self.store,
             clock=self._clock,
-            decode_result=self._decode_result,
-            via=via,
-            who=who,
+            decode_result=self._registry.read_result,
             secret=lambda: self.secret,
+            **named,
         )
 
     @property
@@ -296,14 +226,6 @@ class Drumline:
                     self.events.emit(JobEnqueued(job.id, job.task, job.options.queue))
         return [self._client.answer(one) for one in under_way.answer]
 
-    def _decode_result(self, job: Job) -> Any:
-        if job.result is None:
-            return None
-        definition = self._registry.get(job.task)
-        if definition is None or job.result_is_repr:
-            return msgspec.json.decode(job.result)
-        return decode_result(job.result, definition.returns)
-
     # Workers.
 
     async def run(
@@ -321,7 +243,11 @@ class Drumline:
         """
         for note in self.configuration.notes:
             logger.warning("%s", note)
-        worker = await self.worker(self._worker_options(role, queues, concurrency, drain=drain))
+        # Forty milliseconds to import, which only a worker need spend.
+        from drumline.config.worker import worker_options
+
+        options = worker_options(self.settings, self.replica_name, role, queues, concurrency, drain=drain)
+        worker = await self.worker(options)
         self._workers += (worker,)
         try:
             await (worker.run() if until is None else _serve_until(worker, until))
@@ -355,38 +281,16 @@ class Drumline:
     async def worker(self, options: WorkerOptions) -> Worker:
         """A worker for the tasks of this program, not yet running."""
         store = await self.store()
-        self._import()
+        self._registry.load()
         return Worker(
             store,
-            self._registry,
+            self._registry.tasks,
             options,
             lifespan=self.lifespan,
             clock=self._clock,
             events=self.events,
             around=self._around_run,
             board=self._board,
-        )
-
-    def _worker_options(
-        self, role: Role, queues: Sequence[str] | None, concurrency: int | None, *, drain: bool
-    ) -> WorkerOptions:
-        # Forty milliseconds to import, which only a worker need spend.
-        from importlib.metadata import version
-
-        settings = self.settings.worker
-        return WorkerOptions(
-            name=self.replica_name,
-            role=role,
-            queues=settings.queues if queues is None else tuple(check_name(queue, "queues") for queue in queues),
-            concurrency=settings.concurrency if concurrency is None else check_count(concurrency, "concurrency"),
-            threads=settings.threads,
-            children=settings.children,
-            jobs_per_child=settings.jobs_per_child,
-            timeout_grace=settings.timeout_grace,
-            shutdown_timeout=settings.shutdown_timeout,
-            poll_interval=settings.poll_interval,
-            drain=drain,
-            version=version("drumline"),
         )
 
     # Pages.
@@ -454,54 +358,29 @@ class Drumline:
 
     async def store(self) -> Store:
         """The store, opened and migrated."""
-        store = self.store_as_it_is()
-        if not self._is_ready:
-            # Callers that come meanwhile migrate too, and find nothing left to do.
-            await store.migrate()
-            self._ready_in = os.getpid()
-        return store
+        return await self._own_store.ready()
 
     def store_as_it_is(self) -> Store:
         """The store, which may have to be migrated before it can be used."""
-        if self._store is None:
-            refuse_while_preparing()
-            given = self.settings.store
-            self._store = self._stand_in or open_store(
-                given.url,
-                namespace=given.namespace,
-                listen_url=given.listen_url,
-                clock=self._clock,
-                synchronous=given.synchronous,
-                allow_network_fs=given.allow_network_fs,
-                confirm=given.confirm,
-            )
-        return self._store
-
-    @property
-    def _is_ready(self) -> bool:
-        """Whether the store can be used as it is: it was migrated in this process, or somebody else sees to that."""
-        return self._ready_in == os.getpid() or not self.settings.store.auto_migrate
+        return self._own_store.as_it_is()
 
     @contextmanager
     def standing_in(self, store: Store, clock: Clock, client: Callable[..., Client] = Client) -> Iterator[Client]:
         """Let another store, clock and client take the place of this program's own for a while: for its tests."""
-        if self._stand_in is not None:
+        if self._own_store.is_stand_in:
             raise DrumlineError("a harness or eager block of this Drumline is open already: they cannot be nested")
-        own = self._store, self._ready_in, self._clock, self._client, self._board
-        self._store, self._ready_in, self._clock, self._stand_in = None, None, clock, store
-        self._board = Board(clock, self._schedules)
-        self._client = client(self.store, clock=clock, decode_result=self._decode_result, secret=lambda: self.secret)
+        own = self._own_store, self._clock, self._client, self._board
+        self._own_store, self._clock = OwnStore(lambda: self.settings, clock, store), clock
+        self._board = Board(clock, self._registry.schedules)
+        self._client = self._make_client(client)
         try:
             yield self._client
         finally:
-            self._stand_in = None
-            self._store, self._ready_in, self._clock, self._client, self._board = own
+            self._own_store, self._clock, self._client, self._board = own
 
     async def close(self) -> None:
         """Give back what the store holds; used again, it opens again."""
-        store, self._store, self._ready_in = self._store, None, None
-        if store is not None:
-            await store.close()
+        await self._own_store.close()
 
     async def __aenter__(self) -> Self:
         await self.store()

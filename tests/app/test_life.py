@@ -116,7 +116,7 @@ async def test_only_the_named_queues_are_served(drum):
 
 def wired(monkeypatch):
     wire = Wire(MemoryStore())
-    monkeypatch.setattr("drumline.app.open_store", lambda *_, **__: wire)
+    monkeypatch.setattr("drumline.opening.open_store", lambda *_, **__: wire)
     return wire
 
 

@@ -12,7 +12,8 @@ PACKAGE = "drumline"
 # The package itself, where the public names are, stands after everything that it may show.
 LAYERS = (
     *("errors", "clock", "events", "model", "policy", "middleware", "stores", "engine"),
-    *("client", "schedules", "blocking", "task", "config", "app", "testing", PACKAGE, "web", "demo", "cli", "__main__"),
+    *("client", "schedules", "blocking", "task", "config", "registry", "opening", "app", "testing", PACKAGE),
+    *("web", "demo", "cli", "__main__"),
 )
 # The front door names the pages, and imports them when somebody asks for them.
 DOORS = {("app", "web")}
