@@ -1,7 +1,9 @@
+from datetime import timedelta
+
 import pytest
 
 from drumline.model.query import By, PauseKind
-from drumline.model.schedule import Decision
+from drumline.model.schedule import Decision, Rule
 from tests.support.build import BY, new_schedule
 from tests.support.promises import promises
 
@@ -60,6 +62,26 @@ def test_resuming_a_schedule_starts_it_from_now_and_leaves_a_row(rig):
     assert (status.last_tick, status.paused_at, status.paused_by, status.paused_why) == (rig.now(), None, None, None)
     (row,) = [row for row in rig.ticks("tock") if row.decision is Decision.PAUSED]
     assert (row.instant, row.until, row.job_id) == (began, rig.now(), None)
+    assert (row.by, row.reason, row.rule) == (BY.who, BY.why, new_schedule().rule)
+
+
+@promises("pause", "So does one that is given another rule, is adopted or withdrawn meanwhile:", "a row for each rule.")
+def test_a_pause_in_which_the_rule_changes_leaves_a_row_for_each_rule(rig):
+    first, second = Rule(every=timedelta(seconds=10)), Rule(every=timedelta(seconds=1))
+    rig.declare(new_schedule(rule=first, in_code=False))
+    rig.pause(PauseKind.SCHEDULE, "tock")
+    began = rig.now()
+    rig.advance(60)
+    rig.declare(new_schedule(rule=second, in_code=False))
+    changed = rig.now()
+    assert rig.schedule().paused_at == began
+    rig.advance(60)
+    rig.store.withdraw(["tock"], by=BY).run()
+    rows = sorted((row for row in rig.ticks("tock") if row.decision is Decision.PAUSED), key=lambda row: row.instant)
+    assert [(row.instant, row.until, row.rule, row.reason) for row in rows] == [
+        (began, changed, first, BY.why),
+        (changed, rig.now(), second, BY.why),
+    ]
 
 
 def test_each_pause_leaves_a_row_of_its_own(rig):

@@ -1,8 +1,9 @@
+import msgspec
 import pytest
 
-from drumline.model.schedule import Decision
-from drumline.policy.held import Span, count_instants, read_history, silence, subtract
-from tests.policy.ledger import SEVEN, after, changed, fired, orphaned, paused, row, status
+from drumline.model.schedule import Decision, Rule
+from drumline.policy.held import Span, count_instants, count_paused, read_history, silence, subtract
+from tests.policy.ledger import SEVEN, TEN, after, changed, fired, orphaned, paused, row, status
 
 
 def span(first: float, last: float) -> Span:
@@ -51,3 +52,31 @@ def test_a_tick_is_no_silence():
 def test_a_withdrawn_schedule_has_no_rule():
     history = read_history([changed(0), changed(30, None, 2)], None)
     assert [stretch.span for stretch in history.stretches] == [span(0, 30)]
+
+
+def test_a_row_of_a_pause_tells_by_itself_how_many_instants_it_passed_over():
+    row = msgspec.structs.replace(paused(12, 42), rule=TEN)
+    assert count_paused(row) == 3
+    assert count_paused(msgspec.structs.replace(row, rule=None)) is None
+
+
+def test_a_pause_of_a_rule_that_cannot_be_worked_out_here_is_not_counted():
+    row = msgspec.structs.replace(paused(12, 42), rule=Rule(cron="@daily", timezone="Mars/Olympus"))
+    assert count_paused(row) is None
+
+
+def test_rows_since_a_time_tell_of_the_rule_that_holds_since_before():
+    history = read_history(fired(70, 80), status(80), after(60))
+    assert history.known_after == after(60)
+    assert [(stretch.rule, stretch.span.after) for stretch in history.stretches] == [(TEN, after(60))]
+
+
+def test_rows_since_a_time_tell_of_the_rule_that_held_then_and_of_those_since():
+    rows = [changed(50), *fired(60, 70), changed(75, SEVEN, 2)]
+    history = read_history(rows, status(75, rule=SEVEN), after(65))
+    assert (history.known_after, [stretch.rule for stretch in history.stretches]) == (after(65), [TEN, SEVEN])
+
+
+def test_an_orphaned_schedule_is_silent_though_the_row_that_tells_so_is_too_old():
+    history = read_history([], status(30, orphaned_at=after(45)), after(100))
+    assert [hole.after for hole in history.silences] == [after(30)]

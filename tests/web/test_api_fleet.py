@@ -1,7 +1,10 @@
+import msgspec
 import pytest
 
 from drumline.web.api.openapi import describe
 from drumline.web.pages import API as ENTRIES
+from drumline.web.show import show_tick
+from tests.policy.ledger import TEN, paused
 from tests.web.shop import work_off
 
 pytestmark = pytest.mark.asyncio
@@ -31,6 +34,11 @@ async def test_a_backfill_fires_what_was_not_and_stands_in_the_ledger(drum, admi
     first = (await admin.get(f"{API}/schedules/tidy/ticks?limit=1")).json
     assert (first["ticks"][0]["decision"], first["ticks"][0]["by"]) == ("fired", "admin")
     assert first["next"] is not None
+
+
+async def test_a_pause_is_shown_with_the_number_of_instants_it_passed_over():
+    shown = show_tick(msgspec.structs.replace(paused(12, 42), rule=TEN))
+    assert (shown["decision"], shown["count"]) == ("paused", 3)
 
 
 async def test_a_schedule_is_registered_and_unregistered(drum, admin):

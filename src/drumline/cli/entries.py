@@ -11,7 +11,7 @@ from drumline.client import Client
 from drumline.model.replica import Replica, ReplicaState, Role
 from drumline.model.schedule import Decision, ScheduleStatus, Tick
 from drumline.model.view import instant_text, seconds, span_text, tick_json
-from drumline.policy.held import FOREVER, Span, count_instants, is_instant, read_history, silence
+from drumline.policy.held import FOREVER, Span, count_instants, count_paused, is_instant, read_history, silence
 from drumline.schedules import Schedules
 
 __all__ = ["Entry", "read_entries"]
@@ -90,7 +90,7 @@ async def read_entries(client: Client, schedules: Schedules, name: str | None, l
     shown = [*groups.values()][:limit]
     statuses = {status.schedule.name: status for status in await store.schedules()}
     fleet = _Fleet(statuses, await store.workers(), [row for group in groups.values() for row in group])
-    told = {rows[0].schedule for rows in shown if rows[0].decision in (Decision.PAUSED, Decision.ORPHANED)}
+    told = {rows[0].schedule for rows in shown if rows[0].decision is Decision.ORPHANED}
     books = {schedule: [row async for row in schedules.ticks(schedule)] for schedule in told}
     now = await store.now()
     return [_enter(tuple(rows), fleet, books.get(rows[0].schedule, ()), statuses, now) for rows in shown]
@@ -106,6 +106,8 @@ def _enter(
     first = rows[0]
     if _is_own(first):
         return Entry(rows, replicas=fleet.count(rows))
+    if first.decision is Decision.PAUSED and first.until is not None:
+        return Entry(rows, span=Span(first.instant, first.until), count=count_paused(first))
     span = silence(first, [row for row in book if row.decision is Decision.CHANGED])
     if span is None:
         return Entry(rows)

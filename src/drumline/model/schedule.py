@@ -208,11 +208,13 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
     recorded_at: datetime
     job_id: str | None = None
     until: datetime | None = None
+    # How many instants it decides: none, where it tells of the schedule itself.
     count: int = 1
     # How its job ended, once it has: done, dead or cancelled; and how long its last attempt ran.
     outcome: str | None = None
     run_time: timedelta | None = None
-    # Of a row that tells of a change: the rule that holds from here on; None once the schedule was withdrawn.
+    # Of a row that tells of a change: the rule that holds from here on; None once the schedule was withdrawn. Of one
+    # that tells of a pause: the rule whose instants were passed over.
     rule: Rule | None = None
 
 

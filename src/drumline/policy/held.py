@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from drumline.errors import BadOption
 from drumline.model.schedule import Decision, Rule, ScheduleStatus, Tick
 from drumline.policy.firing import BACKFILLED
 from drumline.policy.rule import times
@@ -26,6 +27,7 @@ __all__ = [
     "Span",
     "Stretch",
     "count_instants",
+    "count_paused",
     "is_instant",
     "read_history",
     "silence",
@@ -67,17 +69,23 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     known_after: datetime | None
 
 
-def read_history(rows: Iterable[Tick], status: ScheduleStatus | None) -> History:
-    """What the rows of one schedule, in any order, and its present status tell; without a status, it was withdrawn."""
+def read_history(rows: Iterable[Tick], status: ScheduleStatus | None, whole_after: datetime | None = None) -> History:
+    """What the rows of one schedule, in any order, and its present status tell; without a status, it was withdrawn.
+
+    With `whole_after` these are its rows since then, and among them or in the status is the rule that held then.
+    """
     ledger = sorted(rows, key=_place)
     changes = [row for row in ledger if row.decision is Decision.CHANGED]
     spans = [span for row in ledger if (span := silence(row, changes)) is not None]
     if status is not None and status.paused_at is not None:
         spans.append(Span(status.paused_at, FOREVER))
-    known_after = _find_beginning(ledger, changes, status)
+    if status is not None and status.orphaned_at is not None:
+        # Its row may be older than those that were read.
+        spans.append(Span(status.last_tick, FOREVER))
+    known_after = _find_beginning(ledger, changes, status) if whole_after is None else whole_after
     stretches = tuple(_list_stretches(changes))
     if not changes and status is not None and known_after is not None:
-        # Its beginning was purged, and with it every change before: the rule has not changed since.
+        # No row is there that tells of a change, as it was purged or is too old: the rule has not changed since.
         stretches = (Stretch(status.schedule.rule, Span(known_after, FOREVER)),)
     return History(
         stretches=stretches, silences=tuple(sorted(spans, key=lambda span: span.after)), known_after=known_after
@@ -122,6 +130,16 @@ def count_instants(history: History, span: Span, now: datetime) -> int | None:
     past = Span(span.after, min(span.until, now))
     parts = ((stretch.rule, stretch.span.meet(past)) for stretch in history.stretches)
     return sum(times(rule).count(part.after, part.until) for rule, part in parts if part is not None)
+
+
+def count_paused(row: Tick) -> int | None:
+    """How many instants the pause passed over that this row tells of; None if its rule cannot be worked out here."""
+    if row.rule is None or row.until is None:
+        return None
+    try:
+        return times(row.rule).count(row.instant, row.until)
+    except BadOption:
+        return None
 
 
 def _list_stretches(changes: Sequence[Tick]) -> Iterator[Stretch]:

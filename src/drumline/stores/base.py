@@ -227,7 +227,8 @@ class Store(Protocol):
         """Pause or resume queues or schedules, and say which changed.
 
         It is stored, so it holds for the fleet and across restarts. Resuming a schedule starts it from now, and a
-        ledger row tells from when to when it was paused. The audit row is written in the same step; its id is the
+        ledger row tells from when to when it was paused. So does one that is given another rule, is adopted or
+        withdrawn meanwhile: a row for each rule. The audit row is written in the same step; its id is the
         token, and a repeat with it does nothing again. An unknown schedule answers False.
         """
 

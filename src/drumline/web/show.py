@@ -10,8 +10,9 @@ from drumline.model.instant import millis
 from drumline.model.job import Job, LogLine
 from drumline.model.query import AuditRow, Count, Counts
 from drumline.model.redact import Redactor
-from drumline.model.schedule import Tick
+from drumline.model.schedule import Decision, Tick
 from drumline.model.view import instant_text, job_json, log_json, options_json
+from drumline.policy.held import count_paused
 from drumline.schedules import ScheduleView
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def show_tick(tick: Tick) -> dict[str, Any]:
         "schedule": tick.schedule,
         "instant": instant_text(tick.instant),
         "until": None if tick.until is None else instant_text(tick.until),
-        "count": tick.count,
+        "count": count_paused(tick) if tick.decision is Decision.PAUSED else tick.count,
         "replica": tick.replica or None,
         "decision": tick.decision.value,
         "reason": tick.reason,

@@ -7,12 +7,11 @@ from datetime import datetime
 from itertools import islice
 from typing import TypeVar, assert_never
 
-from drumline.model.instant import to_millis
 from drumline.model.job import JobState
 from drumline.model.query import Answer, AuditRow, By, Command, CommandKind, Keep, PauseKind
-from drumline.model.schedule import Decision, Firing, start_epoch
+from drumline.model.schedule import start_epoch
 from drumline.stores.base import topic
-from drumline.stores.memory.schedule import tell_change, tell_ledger
+from drumline.stores.memory.schedule import tell_change, tell_pause
 from drumline.stores.memory.state import Plan, Purged, Record, State, due_at
 
 __all__ = ["command", "pause", "paused", "purge"]
@@ -125,17 +124,7 @@ def _pause_schedule(state: State, now: datetime, name: str, by: By, *, paused: b
 
 
 def _resume(state: State, now: datetime, plan: Plan, by: By) -> None:
-    assert plan.paused_at is not None
-    row = Firing(
-        schedule=plan.schedule.name,
-        mark=f"paused:{to_millis(plan.paused_at)}",
-        instant=plan.paused_at,
-        decision=Decision.PAUSED,
-        reason=plan.paused_by.why if plan.paused_by else "",
-        until=now,
-        count=0,
-    )
-    tell_ledger(state, now, row, by.who, Decision.PAUSED)
+    tell_pause(state, now, plan, plan.schedule.rule, by)
     plan.paused_at = plan.paused_by = None
     plan.begun_at = plan.last_tick = now
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import msgspec
 
+from drumline.model.instant import to_millis
 from drumline.model.job import JobState
 from drumline.model.query import By
 from drumline.model.schedule import (
@@ -26,7 +27,7 @@ from drumline.stores.base import topic
 from drumline.stores.memory.produce import add
 from drumline.stores.memory.state import Plan, Record, State
 
-__all__ = ["declare", "fire", "schedules", "tell_change", "tell_ledger", "withdraw"]
+__all__ = ["declare", "fire", "schedules", "tell_change", "tell_ledger", "tell_pause", "withdraw"]
 
 
 def declare(state: State, now: datetime, declared: Sequence[Schedule], by: By) -> list[bool]:
@@ -89,8 +90,10 @@ def _declare_one(state: State, now: datetime, schedule: Schedule, by: By) -> boo
         return False
     before, plan.schedule = plan.schedule, msgspec.structs.replace(schedule, paused=plan.schedule.paused)
     if before.rule != schedule.rule:
+        tell_pause(state, now, plan, before.rule, by)
         return _start_from_now(state, now, plan, by, "rule changed")
     if plan.orphaned_at is not None:
+        tell_pause(state, now, plan, before.rule, by)
         return _start_from_now(state, now, plan, by, "no longer orphaned")
     if before == plan.schedule:
         return False
@@ -109,6 +112,7 @@ def _withdraw_one(state: State, now: datetime, name: str, by: By) -> bool:
     plan = state.plans.get(name)
     if plan is None or plan.schedule.in_code:
         return False
+    tell_pause(state, now, plan, plan.schedule.rule, by)
     _tell_row_of_change(state, now, plan, by, "withdrawn", None)
     del state.plans[name]
     return True
@@ -125,6 +129,23 @@ def _tell_row_of_change(state: State, now: datetime, plan: Plan, by: By, reason:
         count=0,
     )
     tell_ledger(state, now, row, by.who, Decision.CHANGED, rule=rule)
+
+
+def tell_pause(state: State, now: datetime, plan: Plan, rule: Rule, by: By) -> None:
+    """Tell the ledger, if the schedule is paused, since when the rule has been silent: a pause under each has a row."""
+    if plan.paused_at is None:
+        return
+    since = max(plan.paused_at, plan.begun_at)
+    row = Firing(
+        schedule=plan.schedule.name,
+        mark=f"paused:{to_millis(since)}",
+        instant=since,
+        decision=Decision.PAUSED,
+        reason=plan.paused_by.why if plan.paused_by else "",
+        until=now,
+        count=0,
+    )
+    tell_ledger(state, now, row, by.who, Decision.PAUSED, rule=rule)
 
 
 def tell_change(state: State, plan: Plan | None = None) -> None:

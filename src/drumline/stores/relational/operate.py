@@ -7,14 +7,12 @@ from typing import assert_never
 
 import msgspec
 
-from drumline.model.instant import from_millis
 from drumline.model.options import decode_options
 from drumline.model.query import Answer, By, Command, CommandKind, PauseKind
-from drumline.model.schedule import Decision, Firing
 from drumline.stores.base import topic
 from drumline.stores.relational.fire import ask_to_stop
 from drumline.stores.relational.produce import hold_key, is_held_by_another
-from drumline.stores.relational.schedule import Plan, find_plan, tell_change, tell_ledger
+from drumline.stores.relational.schedule import Plan, find_plan, tell_change, tell_pause
 from drumline.stores.relational.ways import Again, S, Ways
 from drumline.stores.rows import due_of, find_uuids, json_text, options_params, state_due
 from drumline.stores.statements import Operation, Statement, in_turn
@@ -106,18 +104,8 @@ def _pause_schedule(ways: Ways[S], step: S, name: str, by: By, *, is_pause: bool
 
 
 def _resume(ways: Ways[S], step: S, plan: Plan, by: By) -> Operation[None]:
-    name = plan.schedule.name
-    row = Firing(
-        schedule=name,
-        mark=f"paused:{plan.paused}",
-        instant=from_millis(plan.paused or step.now),
-        decision=Decision.PAUSED,
-        reason=plan.paused_by.why if plan.paused_by is not None else "",
-        until=from_millis(step.now),
-        count=0,
-    )
-    yield from tell_ledger(ways, step, row, by.who)
-    yield Statement(ways.sql["resume_schedule"], {"name": name, "now": step.now})
+    yield from tell_pause(ways, step, plan, by)
+    yield Statement(ways.sql["resume_schedule"], {"name": plan.schedule.name, "now": step.now})
 
 
 def _command_one(ways: Ways[S], step: S, asked: Command, job_id: str) -> Operation[Answer]:

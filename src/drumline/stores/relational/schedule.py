@@ -17,7 +17,7 @@ from drumline.stores.relational.ways import Again, S, Ways
 from drumline.stores.rows import instant_or_none, json_text
 from drumline.stores.statements import Operation, Row, Statement, in_turn
 
-__all__ = ["Plan", "declare", "find_plan", "schedules", "tell_change", "tell_ledger", "withdraw"]
+__all__ = ["Plan", "declare", "find_plan", "schedules", "tell_change", "tell_pause", "withdraw"]
 
 _spec = msgspec.json.Decoder(Schedule)
 _by = msgspec.json.Decoder(By)
@@ -31,6 +31,7 @@ class Plan(NamedTuple):
     paused: int | None
     paused_by: By | None
     orphaned: int | None
+    begun: int
 
 
 def declare(ways: Ways[S], step: S, declared: Sequence[Schedule], by: By) -> Operation[list[bool]]:
@@ -55,15 +56,32 @@ def find_plan(ways: Ways[S], name: str) -> Operation[Plan | None]:
     rows = yield Statement(ways.sql["find_schedule"], {"name": name})
     if not rows:
         return None
-    ((spec, version, paused, paused_by, orphaned),) = rows
+    ((spec, version, paused, paused_by, orphaned, begun),) = rows
     by = None if paused_by is None else _by.decode(paused_by)
-    return Plan(_spec.decode(spec), version, paused, by, orphaned)
+    return Plan(_spec.decode(spec), version, paused, by, orphaned, begun)
 
 
-def tell_ledger(ways: Ways[S], step: S, firing: Firing, by: str, rule: Rule | None = None) -> Operation[None]:
+def _tell_ledger(ways: Ways[S], step: S, firing: Firing, by: str, rule: Rule | None = None) -> Operation[None]:
     """Write the ledger's row of this firing, which tells of the schedule itself."""
     row = tick_row(firing, step.now, by, firing.decision, rule=rule)
     yield Statement(ways.sql["keep_ticks"], {"rows": json_text([row])})
+
+
+def tell_pause(ways: Ways[S], step: S, plan: Plan, by: By) -> Operation[None]:
+    """Tell the ledger, if the schedule is paused, since when its rule has been silent: a pause under each has a row."""
+    if plan.paused is None:
+        return
+    since = max(plan.paused, plan.begun)
+    row = Firing(
+        schedule=plan.schedule.name,
+        mark=f"paused:{since}",
+        instant=from_millis(since),
+        decision=Decision.PAUSED,
+        reason=plan.paused_by.why if plan.paused_by is not None else "",
+        until=from_millis(step.now),
+        count=0,
+    )
+    yield from _tell_ledger(ways, step, row, by.who, plan.schedule.rule)
 
 
 def tell_change(ways: Ways[S], step: S, name: str | None = None) -> Operation[int]:
@@ -95,8 +113,10 @@ def _declare_one(ways: Ways[S], step: S, schedule: Schedule, by: By) -> Operatio
     if after != before:
         yield Statement(ways.sql["change_schedule"], {"name": schedule.name, "spec": spec})
     if before.rule != after.rule:
+        yield from tell_pause(ways, step, plan, by)
         return (yield from _start_from_now(ways, step, after, by, "rule changed"))
     if plan.orphaned is not None:
+        yield from tell_pause(ways, step, plan, by)
         return (yield from _start_from_now(ways, step, after, by, "no longer orphaned"))
     if after != before:
         yield from tell_change(ways, step, schedule.name)
@@ -107,6 +127,7 @@ def _withdraw_one(ways: Ways[S], step: S, name: str, by: By) -> Operation[bool]:
     plan = yield from find_plan(ways, name)
     if plan is None or plan.schedule.in_code:
         return False
+    yield from tell_pause(ways, step, plan, by)
     yield from _tell_row_of_change(ways, step, name, by, "withdrawn", None)
     yield Statement(ways.sql["drop_schedule"], {"name": name})
     return True
@@ -128,7 +149,7 @@ def _tell_row_of_change(ways: Ways[S], step: S, name: str, by: By, reason: str, 
         reason=reason,
         count=0,
     )
-    yield from tell_ledger(ways, step, row, by.who, rule)
+    yield from _tell_ledger(ways, step, row, by.who, rule)
 
 
 def _status(row: Row, declared: set[str], running: int) -> ScheduleStatus:

@@ -10,7 +10,7 @@ order by name
 
 -- name: find_schedule
 -- One schedule, as far as steps have to know it.
-select spec, version, paused, paused_by, orphaned
+select spec, version, paused, paused_by, orphaned, begun
 from drumline_schedule
 where name = :name
 

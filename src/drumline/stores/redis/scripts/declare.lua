@@ -24,8 +24,10 @@ local function declare(name, spec, rule, overlap, in_code, is_paused)
     local had_rule, had_spec = plan[2], plan[1]
     plan[1], plan[2], plan[3], plan[4] = spec, rule, overlap, in_code
     if had_rule ~= rule then
+      tell_pause(name, plan, had_rule, ARGV[3])
       start_from_now(name, plan, 'rule changed')
     elseif plan[13] then
+      tell_pause(name, plan, had_rule, ARGV[3])
       start_from_now(name, plan, 'no longer orphaned')
     elseif had_spec == spec then
       is_new = false

@@ -23,14 +23,11 @@ local function pause_schedule(name)
   local text = redis.call('HGET', base .. ':schedules', name)
   if not text then return 'not found' end
   local plan = cmsgpack.unpack(text)
-  local since = plan[11]
-  if (since and true or false) == is_pause then return 'refused' end
+  if (plan[11] and true or false) == is_pause then return 'refused' end
   if is_pause then
     plan[11], plan[12] = now, by
   else
-    local mark = string.format('paused:%.0f', since)
-    local reason = cjson.decode(plan[12]).why
-    tell_ledger({ name, mark, '', since, 'paused', reason, who, now, false, now, 0, false, false, false })
+    tell_pause(name, plan, plan[2], who)
     plan[7], plan[11], plan[12], plan[15] = now, false, false, now
   end
   change(plan)

@@ -10,6 +10,7 @@ for n = 2, #ARGV do
   local plan = text and cmsgpack.unpack(text)
   local is_withdrawn = plan and not plan[4]
   if is_withdrawn then
+    tell_pause(name, plan, plan[2], ARGV[1])
     tell_row_of_change(name, plan, ARGV[1], 'withdrawn', false)
     redis.call('HDEL', base .. ':schedules', name)
     redis.call('HDEL', base .. ':runs', name .. ' runs', name .. ' failures')

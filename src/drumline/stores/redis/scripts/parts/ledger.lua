@@ -26,6 +26,14 @@ local function change(plan)
   is_changed = true
 end
 
+-- Tell the ledger, if the schedule is paused, since when this rule has been silent: a pause under each has a row.
+local function tell_pause(name, plan, rule, who)
+  if not plan[11] then return end
+  local since = math.max(plan[11], plan[15])
+  local mark, reason = string.format('paused:%.0f', since), cjson.decode(plan[12]).why
+  tell_ledger({ name, mark, '', since, 'paused', reason, who, now, false, now, 0, false, false, rule })
+end
+
 local function tell_row_of_change(name, plan, who, reason, rule)
   change(plan)
   local mark = string.format('changed:%.0f', plan[14])
