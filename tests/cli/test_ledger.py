@@ -240,3 +240,49 @@ def discard_jobs(shop) -> None:
     with closing(sqlite3.connect(shop.folder / "drumline.db")) as connection:
         connection.execute("delete from drumline_job")
         connection.commit()
+
+
+def test_verifying_a_range_needs_no_older_rows_than_those_that_tell_which_rule_held(shop, ledger):
+    ledger.declare("tick", every="1s", misfire=Misfire.ALL, misfire_limit=5000)
+    ledger.clock.advance(1500)
+    ledger.fire("tick")
+    ledger.play("tick", 10)
+    with closing(sqlite3.connect(shop.folder / "drumline.db")) as connection:
+        connection.execute("update drumline_tick set decision = '?' where instant < ?", (to_millis(NOON) + 300_000,))
+        connection.commit()
+    span = ("--from", "2026-05-05T12:25:01Z", "--to", "2026-05-05T12:25:10Z")
+    for words in (("verify", "tick"), ("verify",)):
+        (found,) = shop.run("ledger", *words, *span, "--store", shop.store, "--json").json["schedules"]
+        assert (found["schedule"], found["instants"], found["missing"]) == ("tick", 10, 0)
+
+
+def test_verifying_a_range_knows_the_rules_that_held_in_it(shop, ledger):
+    ledger.declare("tick", every="10s")
+    ledger.play("tick", 30)
+    ledger.declare("tick", every="5s")
+    ledger.play("tick", 30)
+    ledger.declare("gone", every="10s")
+    ledger.play("gone", 30)
+    ledger.withdraw("gone")
+    span = ("--from", "2026-05-05T12:00:15Z", "--to", "2026-05-05T12:01:00Z")
+    found = shop.run("ledger", "verify", *span, "--store", shop.store, "--json").json["schedules"]
+    # 20 and 30 of the first rule, and 35 to 60 of the second.
+    assert [(one["schedule"], one["instants"], one["missing"]) for one in found] == [("gone", 0, 0), ("tick", 8, 0)]
+
+
+def test_verifying_an_orphaned_schedule_expects_nothing_since(shop, ledger):
+    ledger.declare("tick", every="10s", in_code=True)
+    ledger.play("tick", 30)
+    ledger.orphan("tick")
+    ledger.clock.advance(3600)
+    answer = shop.run("ledger", "verify", "tick", "--from", "2026-05-05T12:30:00Z", "--store", shop.store)
+    assert (answer.code, "undecided" in answer.out, "will be decided" in answer.out) == (0, False, False)
+
+
+def test_on_a_terminal_it_is_told_how_many_rows_were_read(shop, ledger, monkeypatch):
+    monkeypatch.setattr("drumline.cli.books.is_terminal", lambda: True)
+    ledger.declare("tick", every="1s", misfire=Misfire.ALL, misfire_limit=5000)
+    ledger.clock.advance(1500)
+    ledger.fire("tick")
+    answer = shop.run("ledger", "verify", "tick", "--store", shop.store)
+    assert answer.err == "\r\033[Ktick: 1,000 rows read\r\033[K"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,9 +16,7 @@ from drumline.cli.show import complain, say, show_json, show_table
 
 if TYPE_CHECKING:
     from drumline.cli.entries import Entry
-    from drumline.client import Client
-    from drumline.model.schedule import Tick
-    from drumline.policy.verify import Finding, Findings, Kind, Made
+    from drumline.policy.verify import Finding, Findings, Kind
 
 __all__ = ["app"]
 
@@ -96,42 +93,10 @@ async def _verify(
     app: str | None, store: str | None, names: Sequence[str], start: datetime | None, end: datetime | None
 ) -> list[Findings]:
     from drumline.cli.app import reach_schedules
-    from drumline.policy.verify import verify
-    from drumline.schedules import unknown_schedule
+    from drumline.cli.books import verify_all
 
     async with reach_schedules(app, store) as (client, schedules):
-        opened = await client.store()
-        now = await opened.now()
-        statuses = {status.schedule.name: status for status in await opened.schedules(names)}
-        # Before the rows: a tick that is fired meanwhile must not look like a job without one.
-        made = await _read_made(client, names, start)
-        rows: defaultdict[str, list[Tick]] = defaultdict(list)
-        for name in names or (None,):
-            async for row in schedules.ticks(name):
-                rows[row.schedule].append(row)
-        for name in names:
-            if name not in statuses and name not in rows:
-                raise unknown_schedule(name, schedules)
-    return [
-        verify(name, rows[name], made[name], statuses.get(name), now=now, start=start, end=end)
-        for name in sorted({*statuses, *rows})
-    ]
-
-
-async def _read_made(client: Client, names: Sequence[str], start: datetime | None) -> Mapping[str, list[Made]]:
-    """The jobs of ticks, by schedule."""
-    from drumline.model.job import Source
-    from drumline.model.query import JobFilter
-    from drumline.policy.verify import Made
-
-    made: defaultdict[str, list[Made]] = defaultdict(list)
-    for name in names or (None,):
-        # A job is made at its instant or later.
-        where = JobFilter(schedule=name, source=Source.SCHEDULED, created_from=start)
-        async for job in client.jobs.select(where):
-            if job.schedule is not None and job.tick is not None:
-                made[job.schedule].append(Made(job.id, job.queue, job.tick))
-    return made
+        return await verify_all(client, schedules, names, start, end)
 
 
 def _results_json(results: Sequence[Findings]) -> dict[str, Any]:

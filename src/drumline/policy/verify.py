@@ -142,13 +142,14 @@ def verify(
     now: datetime,
     start: datetime | None = None,
     end: datetime | None = None,
+    whole_after: datetime | None = None,
 ) -> Findings:
     """Judge the ledger of one schedule from `start` to `end`, both included; by default all of it.
 
-    `rows` are all its rows, in any order; `jobs` those of its ticks, read before the rows. Without a status it was
-    withdrawn.
+    `rows` are all its rows, in any order, or with `whole_after` those since then and what tells which rule held then;
+    `jobs` those of its ticks, read before the rows. Without a status it was withdrawn.
     """
-    history = read_history(rows, status)
+    history = read_history(rows, status, whole_after)
     last = now if end is None else min(end, now)
     found = [*_find_unknown(history, status, start, last)]
     if history.known_after is None:
