@@ -43,7 +43,7 @@ def open_store(
     if parts.scheme.partition("+")[0] in _REDIS:
         return _open_redis(url, namespace, confirm)
     if parts.scheme in ("postgresql", "postgres"):
-        return _open_postgres(url, namespace, listen_url)
+        return _open_postgres(url, namespace, listen_url, synchronous)
     raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
 
 
@@ -59,7 +59,7 @@ def _open_redis(url: str, namespace: str, confirm: Literal["server", "disk", "re
     return RedisStore(url, namespace=namespace, confirm=confirm)
 
 
-def _open_postgres(url: str, namespace: str, listen_url: str | None) -> Store:
+def _open_postgres(url: str, namespace: str, listen_url: str | None, synchronous: Literal["full", "normal"]) -> Store:
     try:
         from drumline.stores.postgres import PostgresStore
     except ImportError as error:
@@ -68,7 +68,7 @@ def _open_postgres(url: str, namespace: str, listen_url: str | None) -> Store:
         raise BadSettings(
             f"store URL {mask_url(url)!r}: the driver for Postgres is missing: pip install 'drumline[postgres]'"
         ) from error
-    return PostgresStore(url, namespace=namespace, listen_url=listen_url)
+    return PostgresStore(url, namespace=namespace, listen_url=listen_url, synchronous=synchronous)
 
 
 def sqlite_path(url: str) -> str:

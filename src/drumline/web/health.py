@@ -73,7 +73,7 @@ async def answer_health(ask: Ask) -> Response:
     """503 while the store is out of reach, and while a slot is held by a task that does not end."""
     if not all(worker.is_healthy for worker in ask.web.drum.running_here):
         return answer_text("stuck", 503)
-    return answer_text("healthy") if await ask.web.pulse.store_answers() else answer_text("lost", 503)
+    return answer_text("healthy") if await ask.web.pulse.store_answers() else answer_text("degraded", 503)
 
 
 def _has_begun(web: Web) -> bool:

@@ -25,7 +25,17 @@ from drumline.stores.postgres.step import Step
 from drumline.stores.rows import as_claim, instant_or_none, json_text
 from drumline.stores.statements import Operation, Row, Statement
 
-__all__ = ["PROMOTED_AT_ONCE", "Asked", "claim", "demote", "find_claims", "look_at_clock", "promote", "row_claim"]
+__all__ = [
+    "PROMOTED_AT_ONCE",
+    "Asked",
+    "ask_the_time",
+    "claim",
+    "demote",
+    "find_claims",
+    "look_at_clock",
+    "promote",
+    "row_claim",
+]
 
 _SQL = read_statements(__package__, "claim.sql")
 # So many due jobs are made ready in one step; the rest in the next ones.
@@ -102,6 +112,13 @@ def look_at_clock() -> Operation[tuple[int, bool]]:
     """The present, and whether a delayed job is due."""
     ((now, is_overdue),) = yield Statement(_SQL["look_at_clock"])
     return now, is_overdue
+
+
+def ask_the_time() -> Operation[int | None]:
+    """The present; None where nothing can be written, for a fleet cannot go by that server."""
+    ((now, is_read_only),) = yield Statement(_SQL["ask_the_time"])
+    present: int = now
+    return None if is_read_only else present
 
 
 def find_claims(ids: Sequence[str]) -> Operation[list[Claim]]:

@@ -244,6 +244,10 @@ with present as materialized (
 select now, coalesce((select due from {schema}.job where state = 'd' order by due limit 1) <= now, false)
 from present
 
+-- name: ask_the_time
+-- The present, and whether the server only reads: a standby, or one that was told to.
+select {schema}.now_ms(), current_setting('transaction_read_only')::boolean
+
 -- name: wait_a_little
 -- Let somebody else's statement end.
 select pg_sleep(0.003)

@@ -27,6 +27,7 @@ from drumline.stores.files import (
     read_migrations,
     read_statements,
 )
+from drumline.stores.postgres.patience import PatientConnection
 from drumline.stores.statements import run
 
 __all__ = [
@@ -98,7 +99,7 @@ class Place:
 
     def connect(self) -> Connection:
         """A connection in autocommit mode: one statement is one step."""
-        connection = self._connect(self.url)
+        connection = self._connect(self.url, PatientConnection)
         with translated(self.shown):
             if self._is_pooled is None:
                 self._is_pooled = is_pooled(connection)
@@ -117,11 +118,11 @@ class Place:
 
     def connect_listener(self) -> Connection:
         """A connection on which messages arrive."""
-        return self._connect(self._listen_url)
+        return self._connect(self._listen_url, PatientConnection)
 
-    def _connect(self, url: str) -> Connection:
+    def _connect(self, url: str, kind: type[Connection]) -> Connection:
         with translated(mask_url(url)):
-            return psycopg.connect(
+            return kind.connect(
                 url,
                 autocommit=True,
                 # Plans that were made while a table was small would stay: only those are prepared that read what they
@@ -138,7 +139,8 @@ class Place:
 
     def migrate(self) -> None:
         """Bring the schema to this version."""
-        connection = self.connect()
+        # An index on a large table takes its time.
+        connection = self._connect(self.url, psycopg.Connection)
         try:
             with translated(self.shown):
                 # Mostly there is nothing to do, and then nobody has to be waited for.

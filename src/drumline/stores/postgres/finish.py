@@ -42,7 +42,7 @@ def finish(step: Step, outcomes: Sequence[Outcome]) -> Operation[list[bool]]:
 
 def _apply(step: Step, outcomes: Sequence[Outcome], places: Sequence[int], answers: list[bool]) -> Operation[None]:
     rows = json_text([outcome_row(place, outcomes[place]) for place in places])
-    found = yield Statement(_SQL["finish"], {"outcomes": rows})
+    found = yield Statement(_SQL["finish"], {"outcomes": rows, "is_quick": step.is_quick})
     for place, kind, is_watched in found:
         answers[place] = True
         claim = outcomes[place].claim

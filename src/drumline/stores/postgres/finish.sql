@@ -113,10 +113,16 @@ counted as (
     array_agg(run) filter (where kind <> 'l')
   from closed, present
   group by queue, task
+),
+-- Only if the user asks: what was finished last may run again after a crash of the server.
+quiet as materialized (
+  select set_config('synchronous_commit', 'off', true)
+  where %(is_quick)s::boolean
 )
 select closed.place, closed.kind::text, unwatched.job is not null
 from closed
 left join unwatched on unwatched.job = closed.id
+left join quiet on true
 
 -- name: find_repeated
 -- Of outcomes that were not applied: whether the attempt stands in the job's history, or the claim is held all the same.

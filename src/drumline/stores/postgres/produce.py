@@ -23,7 +23,8 @@ Place = tuple[str, str]
 
 def add(step: Step, jobs: Sequence[NewJob], waits_for: str | None = None) -> Operation[dict[str, JobState]]:
     """Make those of the jobs whose ids are new; with `waits_for`, blocked until that job has ended."""
-    rows = yield Statement(_SQL["add_jobs"], {"jobs": json_text([job_row(job, waits_for) for job in jobs])})
+    given = json_text([job_row(job, waits_for) for job in jobs])
+    rows = yield Statement(_SQL["add_jobs"], {"jobs": given, "is_quick": step.is_quick})
     for queue in {job.options.queue for job in jobs}:
         step.hint(topic.queue(queue))
     return {job_id: waiting_state(letter) for job_id, letter in rows}

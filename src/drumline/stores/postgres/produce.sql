@@ -40,9 +40,15 @@ tagged as (
   from made
   cross join json_array_elements_text(made.tags::json) as tag
   where tags is not null
+),
+-- Only if the user asks: the newest jobs may be lost in a crash of the server.
+quiet as materialized (
+  select set_config('synchronous_commit', 'off', true)
+  where %(is_quick)s::boolean
 )
 select id::text, state::text
 from made
+left join quiet on true
 
 -- name: find_standing
 -- Those of the ids that stand for a job, with how it stands, and the present. By an array, so that the primary keys are

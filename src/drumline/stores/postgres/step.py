@@ -27,9 +27,11 @@ _COLUMNS = {
 class Step:
     """The present instant of one step, where it is known, and what it adds to counts and hints."""
 
-    __slots__ = ("_moves", "ended", "now", "topics", "tries")
+    __slots__ = ("_moves", "ended", "is_quick", "now", "topics", "tries")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_quick: bool = False) -> None:
+        # Whether what was made or finished may be lost in a crash of the server: then nobody waits for its disk.
+        self.is_quick = is_quick
         # So often it was begun before, and disturbed.
         self.tries = 0
         self.begin(0)

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from drumline.clock import fresh_id
+from drumline.errors import StoreUnreachable
 from drumline.model.claim import Claim, Claimed, ClaimRef, Note, Share
 from drumline.model.instant import from_millis
 from drumline.model.job import Enqueued, Job, LogLine, NewJob
@@ -39,15 +40,28 @@ __all__ = ["PostgresStore"]
 
 T = TypeVar("T")
 
+Run = Callable[[Make[Any], Step], Any]
+
 
 class PostgresStore:
     """A store in one schema, shared by all processes that reach the server."""
 
     kind = "postgres"
 
-    def __init__(self, url: str, *, namespace: str = "drumline", listen_url: str | None = None) -> None:
-        """`listen_url` leads to the server itself, where `url` leads to a pooler."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        namespace: str = "drumline",
+        listen_url: str | None = None,
+        synchronous: Literal["full", "normal"] = "full",
+    ) -> None:
+        """`listen_url` leads to the server itself, where `url` leads to a pooler.
+
+        With `synchronous="normal"`, neither enqueue nor finish waits for the server's disk.
+        """
         self.place = Place(url, namespace, listen_url, HOT)
+        self._is_quick = synchronous == "normal"
         self._sessions = Sessions(self.place)
         self._hints = Hints(self.place, self._sessions)
         self._group = Group(self._sessions, self._enqueue_plain)
@@ -90,7 +104,7 @@ class PostgresStore:
             return Op(lambda: self._enqueue_inside(tx, jobs), lambda: self._enqueue_inside_async(tx, jobs))
         if has_keys(jobs):
             # Apart from the others: it may have to wait for somebody else's transaction.
-            return self._write(lambda step: produce.enqueue(WAYS, step, jobs))
+            return self._op(lambda: self._accept(self._sessions.run_step, _enqueuing(jobs)))
         return Op(lambda: self._group.call(jobs), lambda: self._group.wait(jobs))
 
     # Consume.
@@ -111,9 +125,8 @@ class PostgresStore:
         return self._write(lambda step: beat.report(notes))
 
     def finish(self, outcomes: Sequence[Outcome]) -> Op[list[bool]]:
-        if finish.has_schedules(outcomes):
-            return self._write(lambda step: finish.finish(step, outcomes))
-        return self._state(lambda step: finish.finish(step, outcomes))
+        run = self._sessions.run_step if finish.has_schedules(outcomes) else self._sessions.run_statement
+        return self._op(lambda: self._accept(run, lambda step: finish.finish(step, outcomes)))
 
     def beat(self, info: ReplicaInfo, held: Sequence[ClaimRef]) -> Op[Beat]:
         def run() -> Beat:
@@ -205,19 +218,22 @@ class PostgresStore:
 
     def _state(self, make: Make[T]) -> Op[T]:
         """An operation of one statement."""
-        return self._op(lambda: self._told(self._sessions.run_statement, make))
+        return self._op(lambda: self._told(self._sessions.run_statement, make, Step()))
 
     def _write(self, make: Make[T]) -> Op[T]:
         """An operation of several statements, of which all or none take effect."""
-        return self._op(lambda: self._told(self._sessions.run_step, make))
+        return self._op(lambda: self._told(self._sessions.run_step, make, Step()))
 
     def _read(self, make: Make[T]) -> Op[T]:
         """An operation of several statements that only read."""
         return self._op(lambda: self._sessions.run_reading(make, Step()))
 
-    def _told(self, run: Callable[[Make[T], Step], T], make: Make[T]) -> T:
-        step = Step()
-        answer = run(make, step)
+    def _accept(self, run: Run, make: Make[T]) -> T:
+        """Take in jobs or outcomes, as durably as the user asks."""
+        return self._told(run, make, Step(is_quick=self._is_quick))
+
+    def _told(self, run: Run, make: Make[T], step: Step) -> T:
+        answer: T = run(make, step)
         self._hints.tell(step)
         return answer
 
@@ -226,11 +242,13 @@ class PostgresStore:
             self._sessions.close()
 
     def _now(self) -> datetime:
-        now, _ = self._sessions.run_statement(lambda step: claim.look_at_clock(), Step())
+        now = self._sessions.run_statement(lambda step: claim.ask_the_time(), Step())
+        if now is None:
+            raise StoreUnreachable(f"{self.place.shown}: the server is read-only: wait for the one that takes over")
         return from_millis(now)
 
     def _enqueue_plain(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        return self._told(self._sessions.run_statement, lambda step: enqueue_plain(step, jobs))
+        return self._accept(self._sessions.run_statement, lambda step: enqueue_plain(step, jobs))
 
     def _enqueue_inside(self, tx: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
         step, make = Step(), _enqueuing(jobs)
