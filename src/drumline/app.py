@@ -19,6 +19,7 @@ from drumline.engine.worker import Worker, WorkerOptions
 from drumline.errors import BadOption, DrumlineError
 from drumline.events import Events, JobEnqueued
 from drumline.middleware import AroundEnqueue, AroundRun, Enqueueing
+from drumline.model.act import Act
 from drumline.model.context import Context
 from drumline.model.query import Counts
 from drumline.model.replica import Replica, Role
@@ -157,12 +158,12 @@ class Drumline:
         """Make a job of a task that is known by its registered name."""
         return await self.find_task(task).enqueue(*args, **kwargs)
 
-    async def enqueue_many(self, calls: Iterable[Call]) -> list[JobHandle[Any]]:
-        """Make a job of each call, all or none, in the order given."""
+    async def enqueue_many(self, calls: Iterable[Call], *, act: Act | None = None) -> list[JobHandle[Any]]:
+        """Make a job of each call, all or none, in the order given. With an act it stands in the audit."""
         batch = list(calls)
         store = await self.store()
         with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
-            under_way.answer = await store.enqueue(under_way.jobs, tx=_transaction(batch))
+            under_way.answer = await store.enqueue(under_way.jobs, tx=_transaction(batch), act=act)
         return self._handles(under_way)
 
     def enqueue_many_sync(self, calls: Iterable[Call]) -> list[JobHandle[Any]]:
@@ -178,11 +179,14 @@ class Drumline:
         """Find jobs, wait for them, act on them."""
         return self._client.jobs
 
-    def client(self, *, via: str, who: str) -> Client:
-        """A client in somebody's name: what it does stands in the audit as theirs, done through this door."""
+    def client(self, *, via: str, who: str | None = None) -> Client:
+        """A client in somebody's name: what it does stands in the audit as theirs, done through this door.
+
+        Without a name it is the operating system's user.
+        """
         return self._make_client(via=via, who=who)
 
-    def _make_client(self, make: Callable[..., Client] = Client, **named: str) -> Client:
+    def _make_client(self, make: Callable[..., Client] = Client, **named: str | None) -> Client:
         return make(
             self.store,
             clock=self._clock,

@@ -145,11 +145,11 @@ class BlockingSchedules:
     def resume(self, name: str, reason: str = "") -> bool:
         return self._loop.run(self._schedules.resume(name, reason))
 
-    def trigger(self, name: str) -> JobHandle[Any]:
-        return self._loop.run(self._schedules.trigger(name))
+    def trigger(self, name: str, reason: str = "") -> JobHandle[Any]:
+        return self._loop.run(self._schedules.trigger(name, reason))
 
-    def backfill(self, name: str, start: datetime | str, end: datetime | str) -> list[JobHandle[Any]]:
-        return self._loop.run(self._schedules.backfill(name, start, end))
+    def backfill(self, name: str, start: datetime | str, end: datetime | str, reason: str = "") -> list[JobHandle[Any]]:
+        return self._loop.run(self._schedules.backfill(name, start, end, reason))
 
     def ticks(self, name: str | None = None, *, limit: int | None = None) -> Iterator[Tick]:
         return self._loop.iterate(self._schedules.ticks(name, limit=limit))

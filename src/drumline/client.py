@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from drumline.clock import Clock, fresh_id
 from drumline.errors import BadOption, DrumlineError, JobCancelled, JobDead, JobNotFound
+from drumline.model.act import Act
 from drumline.model.instant import Duration, parse_duration, parse_instant
 from drumline.model.job import ENDED, Enqueued, Job, JobState, LogLine, Source, Start
 from drumline.model.query import Answer, By, Command, CommandKind, Counts, JobFilter, PauseKind
@@ -279,6 +280,10 @@ class Client:
     def by(self, reason: str = "") -> By:
         """Who acts through this client, for the audit."""
         return By(self._who or _system_user(), self.via, reason)
+
+    def act(self, action: str, reason: str = "", *, part_of: str | None = None) -> Act:
+        """What is done through this client, for the audit."""
+        return Act(id=fresh_id(), by=self.by(reason), action=action, part_of=part_of)
 
     def answer(self, enqueued: Enqueued) -> JobHandle[Any]:
         """The handle that a call of enqueue gives."""

@@ -179,7 +179,7 @@ class Schedules(Mapping[str, ScheduleView]):
         schedule = self._adapt(schedule)
         store = await self._client.store()
         if schedule.name not in self._board.declared:
-            await store.declare([schedule], by=self._client.by())
+            await store.declare([schedule], by=self._client.by(), act=self._client.act("register"))
             if not (await self._read(schedule.name)).schedule.in_code:
                 return self[schedule.name]
         raise BadOption("name", "free, but the code declares a schedule of that name", schedule.name, "register")
@@ -187,7 +187,8 @@ class Schedules(Mapping[str, ScheduleView]):
     async def unregister(self, name: str, reason: str = "") -> None:
         """Remove a schedule that was registered at run time; its ledger stays. UnknownSchedule if there is none."""
         store = await self._client.store()
-        (is_gone,) = await store.withdraw([name], by=self._client.by(reason))
+        act = self._client.act("unregister", reason)
+        (is_gone,) = await store.withdraw([name], by=act.by, act=act)
         if not is_gone:
             await self._read(name)
             raise DrumlineError(f"schedule {name} is declared in code: remove it there, or pause it")
@@ -201,19 +202,22 @@ class Schedules(Mapping[str, ScheduleView]):
         """Let the schedule fire again, from now on; say whether it was paused."""
         return await self._set_paused(name, reason, paused=False)
 
-    async def trigger(self, name: str) -> JobHandle[Any]:
+    async def trigger(self, name: str, reason: str = "") -> JobHandle[Any]:
         """Run it now, with its own arguments and options, also while paused. DrumlineError if overlap forbids it."""
         store = await self._client.store()
         status = await self._read(name)
         job_id = fresh_id()
         firing = trigger_firing(status.schedule, await store.now(), job_id)
-        (fired,) = await store.fire([firing], by=self._client.by().who)
+        act = self._client.act("trigger", reason)
+        (fired,) = await store.fire([firing], by=act.by.who, act=act)
         if fired.answer is FiredAnswer.OVERLAP:
             overlap = status.schedule.overlap.value
             raise DrumlineError(f"schedule {name}: not run, for a job of it is unfinished and overlap is {overlap}")
         return self._client.answer(Enqueued(job_id, JobState.READY))
 
-    async def backfill(self, name: str, start: datetime | str, end: datetime | str) -> list[JobHandle[Any]]:
+    async def backfill(
+        self, name: str, start: datetime | str, end: datetime | str, reason: str = ""
+    ) -> list[JobHandle[Any]]:
         """Fire the instants from `start` to `end`, both included, that were not; the jobs that were made.
 
         Instants ahead of the store's clock are left out.
@@ -230,14 +234,17 @@ class Schedules(Mapping[str, ScheduleView]):
         before = begin - timedelta(milliseconds=1)
         if (found := yields.count(before, last)) > MOST_BACKFILLED:
             raise BadOption("end", f"so near that there are at most {MOST_BACKFILLED:,} instants", f"{found:,}")
-        return await self._backfill(status.schedule, yields.between(before, last))
+        return await self._backfill(status.schedule, yields.between(before, last), reason)
 
-    async def _backfill(self, schedule: Schedule, instants: Iterator[datetime]) -> list[JobHandle[Any]]:
+    async def _backfill(self, schedule: Schedule, instants: Iterator[datetime], why: str) -> list[JobHandle[Any]]:
         store = await self._client.store()
-        by = self._client.by().who
+        whole: str | None = None
         made: list[str] = []
         while part := list(islice(instants, BATCH)):
-            answers = await store.fire([backfill_firing(schedule, instant) for instant in part], by=by)
+            act = self._client.act("backfill", why, part_of=whole)
+            whole = whole or act.id
+            firings = [backfill_firing(schedule, instant) for instant in part]
+            answers = await store.fire(firings, by=act.by.who, act=act)
             made += [fired.job_id for fired in answers if fired.answer is FiredAnswer.FIRED and fired.job_id]
         return [self._client.answer(Enqueued(job_id, JobState.READY)) for job_id in made]
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from drumline import Drumline
 from drumline.cli.root import app
+from drumline.model.query import AuditRow
 from tests.cli.ledger import Ledger
 
 APP = """
@@ -79,6 +80,15 @@ class Shop:
         drum = importlib.import_module(self.app.partition(":")[0]).drum
         assert isinstance(drum, Drumline)
         return drum
+
+    def audit(self) -> list[AuditRow]:
+        """Who did what, newest first."""
+
+        async def read() -> list[AuditRow]:
+            async with self.drum as drum:
+                return list((await (await drum.store()).audit()).items)
+
+        return asyncio.run(read())
 
     def work(self) -> None:
         """Run what there is to run."""

@@ -123,3 +123,9 @@ def test_an_id_of_ones_own_makes_a_repeat_harmless(shop):
 def test_a_great_number_arrives_exactly(shop):
     args = {"a": 2**63, "b": 2**64 - 1}
     assert shop.show(shop.enqueue("add", json.dumps(args)))["args"] == args
+
+
+def test_the_audit_knows_who_enqueued_by_hand(shop):
+    job_id = shop.enqueue("add", '{"a": 1, "b": 2}')
+    (row,) = shop.audit()
+    assert (row.action, row.targets, row.by.via) == ("enqueue", (job_id,), "cli")

@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 
 KEYS = [
@@ -218,10 +216,5 @@ def test_a_retry_whose_key_is_in_use_is_a_no(shop):
 
 def test_the_audit_knows_who_did_it_and_by_which_door(shop, dead):
     shop.run("jobs", "retry", dead, "--reason", "mended", "--store", shop.store)
-
-    async def read():
-        async with shop.drum as drum:
-            return await (await drum.store()).audit()
-
-    (row,) = asyncio.run(read()).items
+    row, _ = shop.audit()
     assert (row.action, row.targets, row.by.via, row.by.why) == ("retry", (dead,), "cli", "mended")

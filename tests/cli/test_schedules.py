@@ -123,6 +123,18 @@ def test_a_trigger_makes_a_job_also_while_paused(shop, ledger):
     assert "made" in shop.run("schedules", "trigger", "tick", "--store", shop.store).out
 
 
+def test_a_trigger_and_a_backfill_stand_in_the_audit(shop, ledger):
+    ledger.declare("tick", every="10s")
+    ledger.play("tick", 20)
+    shop.run("schedules", "trigger", "tick", "--reason", "to see it", "--store", shop.store)
+    span = ("--from", "2026-05-05T11:59:30Z", "--to", "2026-05-05T11:59:50Z")
+    shop.run("schedules", "backfill", "tick", *span, "--reason", "we were down", "--store", shop.store)
+    assert {(row.action, row.targets, row.by.via, row.by.why) for row in shop.audit()} == {
+        ("trigger", ("tick",), "cli", "to see it"),
+        ("backfill", ("tick",), "cli", "we were down"),
+    }
+
+
 def test_a_trigger_that_overlap_forbids_is_refused_with_the_reason(shop, ledger):
     ledger.declare("tick", every="10s", overlap=Overlap.SKIP)
     shop.run("schedules", "trigger", "tick", "--store", shop.store)

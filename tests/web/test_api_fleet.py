@@ -49,6 +49,27 @@ async def test_a_schedule_is_registered_and_unregistered(drum, admin):
     assert (await admin.ask("DELETE", f"{API}/schedules/a/b")).status == 404
 
 
+async def test_every_act_on_a_schedule_stands_in_the_audit(drum, admin):
+    await work_off(drum)
+    span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T02:30:00Z"}
+    await admin.post(f"{API}/schedules", {"task": "send_mail", "name": "a", "every": "1h", "args": {"user_id": 7}})
+    await admin.post(f"{API}/schedules/tidy/trigger", {"reason": "to see it"})
+    await admin.post(f"{API}/schedules/tidy/backfill", {**span, "reason": "we were down"})
+    await admin.post(f"{API}/schedules/tidy/pause", {"reason": "too much"})
+    await admin.post(f"{API}/schedules/tidy/resume")
+    await admin.ask("DELETE", f"{API}/schedules/a")
+    rows = (await admin.get(f"{API}/audit")).json["audit"][::-1]
+    assert [(row["action"], row["targets"], row["why"]) for row in rows] == [
+        ("register", ["a"], ""),
+        ("trigger", ["tidy"], "to see it"),
+        ("backfill", ["tidy"], "we were down"),
+        ("pause schedule", ["tidy"], "too much"),
+        ("resume schedule", ["tidy"], ""),
+        ("unregister", ["a"], ""),
+    ]
+    assert {(row["who"], row["via"], *row["answers"]) for row in rows} == {("admin", "http", "applied")}
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -126,7 +126,8 @@ async def test_verbs_act_refuse_and_stand_in_the_audit_with_who(drum, admin):
     await admin.post(f"{API}/jobs/{job_id}/cancel")
     assert (await admin.post(f"{API}/jobs/{job_id}/discard")).status == 200
     rows = (await admin.get(f"{API}/audit?limit=200")).json["audit"]
-    assert [row["action"] for row in rows] == ["discard", "cancel", "reschedule", "retry", "cancel", "retry"]
+    assert [row["action"] for row in rows] == ["discard", "cancel", "reschedule", "retry", "cancel", "retry", "enqueue"]
+    assert {tuple(row["targets"]) for row in rows} == {(job_id,)}
     assert {(row["who"], row["via"]) for row in rows} == {("admin", "http")}
     assert rows[4]["why"] == "a mistake"
 

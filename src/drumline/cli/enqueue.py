@@ -87,7 +87,7 @@ async def _enqueue(drum: Drumline, name: str, payload: str, options: dict[str, A
 
     call = drum.find_task(name).using(origin="drumline enqueue", **options).call_json(payload)
     async with drum:
-        (handle,) = await drum.enqueue_many([call])
+        (handle,) = await drum.enqueue_many([call], act=drum.client(via="cli").act("enqueue"))
         answer = enqueued_json(call.job, Enqueued(handle.id, handle.state, handle.created, handle.replaced))
         if not (handle.created or handle.replaced):
             standing = (await handle.refresh()).info

@@ -81,9 +81,9 @@ def resume(names: Names, reason: Reason = "", as_json: Json = False, name: App =
 
 
 @app.command("trigger")
-def trigger(schedule: Name, as_json: Json = False, name: App = None, store: Store = None) -> None:
+def trigger(schedule: Name, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
     """Run a schedule's task now, also while paused; refused while its overlap policy forbids it."""
-    job_id = asyncio.run(_trigger(name, store, schedule))
+    job_id = asyncio.run(_trigger(name, store, schedule, reason))
     if as_json:
         show_json({"schedule": schedule, "id": job_id})
     else:
@@ -92,11 +92,17 @@ def trigger(schedule: Name, as_json: Json = False, name: App = None, store: Stor
 
 @app.command("backfill")
 def backfill(
-    schedule: Name, start: Since, end: Until, as_json: Json = False, name: App = None, store: Store = None
+    schedule: Name,
+    start: Since,
+    end: Until,
+    reason: Reason = "",
+    as_json: Json = False,
+    name: App = None,
+    store: Store = None,
 ) -> None:
     """Fire the instants of a time that has passed, but for those that have fired."""
     read_instants(start, end)
-    ids = asyncio.run(_backfill(name, store, schedule, start, end))
+    ids = asyncio.run(_backfill(name, store, schedule, (start, end), reason))
     if as_json:
         show_json({"schedule": schedule, "made": len(ids), "ids": ids})
     else:
@@ -224,20 +230,20 @@ async def _set(app: str | None, store: str | None, names: list[str], reason: str
         return {name: await change(name, reason) for name in dict.fromkeys(names)}
 
 
-async def _trigger(app: str | None, store: str | None, name: str) -> str:
+async def _trigger(app: str | None, store: str | None, name: str, reason: str) -> str:
     from drumline.cli.app import reach_schedules
 
     async with reach_schedules(app, store) as (_, found):
         _check_stored(found, name)
-        return (await found.trigger(name)).id
+        return (await found.trigger(name, reason)).id
 
 
-async def _backfill(app: str | None, store: str | None, name: str, start: str, end: str) -> list[str]:
+async def _backfill(app: str | None, store: str | None, name: str, span: tuple[str, str], reason: str) -> list[str]:
     from drumline.cli.app import reach_schedules
 
     async with reach_schedules(app, store) as (_, found):
         _check_stored(found, name)
-        return [job.id for job in await found.backfill(name, start, end)]
+        return [job.id for job in await found.backfill(name, *span, reason)]
 
 
 def _check_stored(found: Schedules, name: str) -> None:

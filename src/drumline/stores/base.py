@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from drumline.model.act import Act
 from drumline.model.claim import Claim, Claimed, ClaimRef, Note, Share
 from drumline.model.job import Enqueued, Job, LogLine, NewJob
 from drumline.model.outcome import Outcome
@@ -118,7 +119,9 @@ class Store(Protocol):
 
     # Produce.
 
-    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, act: Act | None = None
+    ) -> Op[list[Enqueued]]:
         """Make the jobs, all or none, up to 10,000, and answer in their order.
 
         A job whose id already stands answers with it, `created=False`, also when that job has ended: a repeat never
@@ -129,6 +132,8 @@ class Store(Protocol):
 
         With `tx`, the caller's own connection to this very store, the jobs become real when the caller commits, and
         leave nothing when it rolls back. A connection to anything else is refused with StoreUnusable.
+
+        With an act, which is somebody's who asked for these jobs, its audit row is written in the same step, once.
         """
 
     # Consume.
@@ -186,19 +191,20 @@ class Store(Protocol):
 
     # Schedule.
 
-    def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
+    def declare(self, schedules: Sequence[Schedule], *, by: By, act: Act | None = None) -> Op[list[bool]]:
         """Hold these schedules, and say which are new or changed.
 
         A new or changed rule, and one whose orphaning was recorded, starts from now: `last_tick` is set to the store's
         clock, and a ledger row tells of the change. The latest declaration wins. `paused` counts at the first
         declaration only. A schedule declared in code does not give way to one registered at run time: it answers False.
-        Every change gives the schedule a version that it never had before.
+        Every change gives the schedule a version that it never had before. With an act, its audit row is written in the
+        same step, once.
         """
 
-    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
+    def withdraw(self, names: Sequence[str], *, by: By, act: Act | None = None) -> Op[list[bool]]:
         """Forget schedules that were registered at run time, and say which.
 
-        A ledger row tells of it, and earlier ones stay.
+        A ledger row tells of it, and earlier ones stay. With an act, its audit row is written in the same step, once.
         """
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
@@ -207,7 +213,7 @@ class Store(Protocol):
         One of the code that no live replica declares is orphaned.
         """
 
-    def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
+    def fire(self, firings: Sequence[Firing], *, by: str, act: Act | None = None) -> Op[list[Fired]]:
         """Record each tick at most once, with its job or with the reason there is none: one step.
 
         A schedule that is unknown or paused refuses. A tick that lies ahead of the store's clock is early, one that was
@@ -219,6 +225,8 @@ class Store(Protocol):
         way. `last_tick` only moves forward, and a duplicate moves it too. A trigger works while paused, obeys overlap
         and leaves no row. A backfill works while paused too, takes the place of a row without a job, does not move
         `last_tick`, and where overlap is not allowed its job waits for the one before.
+
+        With an act, its audit row is written in the same step, once.
         """
 
     # Operate.

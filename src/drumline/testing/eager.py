@@ -26,6 +26,7 @@ from drumline.clock import ManualClock, fresh_id
 from drumline.engine.context import context_of
 from drumline.engine.execution import Execution
 from drumline.engine.failure import failure, raised
+from drumline.model.act import Act
 from drumline.model.claim import Claim, Share
 from drumline.model.context import active
 from drumline.model.job import WAITING, Enqueued, Job, NewJob
@@ -82,9 +83,15 @@ class EagerStore(HarnessStore):
         self._manual = clock
         self._job_state = state
 
-    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:  # noqa: ARG002
+    def enqueue(
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        tx: object | None = None,  # noqa: ARG002
+        act: Act | None = None,
+    ) -> Op[list[Enqueued]]:
         # One after the other, so that each has ended before the next is made.
-        made = [super(EagerStore, self).enqueue([job]) for job in jobs]
+        made = [super(EagerStore, self).enqueue([job], act=act) for job in jobs]
 
         def blocking() -> list[Enqueued]:
             return [_drive(self._run(one.run()[0])) for one in made]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from drumline.clock import Clock
+from drumline.model.act import Act
 from drumline.model.claim import Claimed, Share
 from drumline.model.job import Enqueued, NewJob
 from drumline.stores.base import Op
@@ -22,8 +23,14 @@ class HarnessStore(MemoryStore):
         # When each job that was ever claimed was due first: a retry writes over it.
         self.first_due: dict[str, datetime] = {}
 
-    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:  # noqa: ARG002
-        return super().enqueue(jobs)
+    def enqueue(
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        tx: object | None = None,  # noqa: ARG002
+        act: Act | None = None,
+    ) -> Op[list[Enqueued]]:
+        return super().enqueue(jobs, act=act)
 
     def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
         claiming = super().claim(replica, queues, limit, tasks, token)

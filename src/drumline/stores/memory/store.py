@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from drumline.clock import Clock, SystemClock
 from drumline.errors import StoreUnusable
+from drumline.model.act import Act, Fate, fates_of_firings, fates_of_jobs, fates_of_names
 from drumline.model.claim import Claim, Claimed, ClaimRef, Note, Share
 from drumline.model.job import Enqueued, Job, LogLine, NewJob
 from drumline.model.outcome import Outcome
@@ -53,6 +55,19 @@ class MemoryStore:
 
         return Op(blocking, asynchronous)
 
+    def _acted(
+        self, act: Act | None, step: Callable[[State, datetime], T], fates_of: Callable[[T], list[Fate]]
+    ) -> Op[T]:
+        """The same, and, if it is somebody's act, the audit row of it."""
+
+        def acted(state: State, now: datetime) -> T:
+            answer = step(state, now)
+            if act is not None and (fates := fates_of(answer)):
+                state.audit.setdefault(act.id, act.row(now, fates))
+            return answer
+
+        return self._step(acted)
+
     def pending(self) -> Op[list[Pending]]:
         return self._step(lambda state, now: [])
 
@@ -65,10 +80,12 @@ class MemoryStore:
     def close(self) -> Op[None]:
         return self._step(lambda state, now: None)
 
-    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, act: Act | None = None
+    ) -> Op[list[Enqueued]]:
         if tx is not None:
             raise StoreUnusable("the memory store has no transactions to join: leave out transaction=")
-        return self._step(lambda state, now: produce.enqueue(state, now, jobs))
+        return self._acted(act, lambda state, now: produce.enqueue(state, now, jobs), partial(fates_of_jobs, jobs))
 
     def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
         return self._step(lambda state, now: consume.claim(state, now, replica, queues, limit, tasks, token))
@@ -85,17 +102,24 @@ class MemoryStore:
     def expired(self, limit: int) -> Op[list[Claim]]:
         return self._step(lambda state, now: consume.expired(state, now, limit))
 
-    def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
-        return self._step(lambda state, now: schedule.declare(state, now, schedules, by))
+    def declare(self, schedules: Sequence[Schedule], *, by: By, act: Act | None = None) -> Op[list[bool]]:
+        names = [declared.name for declared in schedules]
+        return self._acted(
+            act, lambda state, now: schedule.declare(state, now, schedules, by), partial(fates_of_names, names)
+        )
 
-    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
-        return self._step(lambda state, now: schedule.withdraw(state, now, names, by))
+    def withdraw(self, names: Sequence[str], *, by: By, act: Act | None = None) -> Op[list[bool]]:
+        return self._acted(
+            act, lambda state, now: schedule.withdraw(state, now, names, by), partial(fates_of_names, names)
+        )
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
         return self._step(lambda state, now: schedule.schedules(state, now, names))
 
-    def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
-        return self._step(lambda state, now: schedule.fire(state, now, firings, by))
+    def fire(self, firings: Sequence[Firing], *, by: str, act: Act | None = None) -> Op[list[Fired]]:
+        return self._acted(
+            act, lambda state, now: schedule.fire(state, now, firings, by), partial(fates_of_firings, firings)
+        )
 
     def pause(self, kind: PauseKind, names: Sequence[str], *, paused: bool, by: By, token: str) -> Op[list[bool]]:
         return self._step(lambda state, now: operate.pause(state, now, kind, names, by, token, paused=paused))

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from drumline.clock import fresh_id
 from drumline.errors import StoreUnreachable
+from drumline.model.act import Act, Fate, fates_of_firings, fates_of_jobs, fates_of_names
 from drumline.model.claim import Claim, Claimed, ClaimRef, Note, Share
 from drumline.model.instant import from_millis
 from drumline.model.job import Enqueued, Job, LogLine, NewJob
@@ -99,12 +101,15 @@ class PostgresStore:
 
     # Produce.
 
-    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, act: Act | None = None
+    ) -> Op[list[Enqueued]]:
         if tx is not None:
-            return Op(lambda: self._enqueue_inside(tx, jobs), lambda: self._enqueue_inside_async(tx, jobs))
-        if has_keys(jobs):
+            make = _enqueuing(jobs, act)
+            return Op(lambda: self._enqueue_inside(tx, make), lambda: self._enqueue_inside_async(tx, make))
+        if act is not None or has_keys(jobs):
             # Apart from the others: it may have to wait for somebody else's transaction.
-            return self._op(lambda: self._accept(self._sessions.run_step, _enqueuing(jobs)))
+            return self._op(lambda: self._accept(self._sessions.run_step, _enqueuing(jobs, act)))
         return Op(lambda: self._group.call(jobs), lambda: self._group.wait(jobs))
 
     # Consume.
@@ -143,17 +148,20 @@ class PostgresStore:
 
     # Schedule.
 
-    def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
-        return self._write(lambda step: schedule.declare(WAYS, step, schedules, by))
+    def declare(self, schedules: Sequence[Schedule], *, by: By, act: Act | None = None) -> Op[list[bool]]:
+        names = [declared.name for declared in schedules]
+        return self._acted(
+            act, lambda step: schedule.declare(WAYS, step, schedules, by), partial(fates_of_names, names)
+        )
 
-    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
-        return self._write(lambda step: schedule.withdraw(WAYS, step, names, by))
+    def withdraw(self, names: Sequence[str], *, by: By, act: Act | None = None) -> Op[list[bool]]:
+        return self._acted(act, lambda step: schedule.withdraw(WAYS, step, names, by), partial(fates_of_names, names))
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
         return self._read(lambda step: schedule.schedules(WAYS, step, names))
 
-    def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
-        return self._write(lambda step: fire.fire(WAYS, step, firings, by))
+    def fire(self, firings: Sequence[Firing], *, by: str, act: Act | None = None) -> Op[list[Fired]]:
+        return self._acted(act, lambda step: fire.fire(WAYS, step, firings, by), partial(fates_of_firings, firings))
 
     # Operate.
 
@@ -224,6 +232,10 @@ class PostgresStore:
         """An operation of several statements, of which all or none take effect."""
         return self._op(lambda: self._told(self._sessions.run_step, make, Step()))
 
+    def _acted(self, act: Act | None, make: Make[T], fates_of: Callable[[T], list[Fate]]) -> Op[T]:
+        """The same, and, if it is somebody's act, the audit row of it."""
+        return self._write(lambda step: operate.acted(WAYS, step, act, make(step), fates_of))
+
     def _read(self, make: Make[T]) -> Op[T]:
         """An operation of several statements that only read."""
         return self._op(lambda: self._sessions.run_reading(make, Step()))
@@ -250,14 +262,14 @@ class PostgresStore:
     def _enqueue_plain(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         return self._accept(self._sessions.run_statement, lambda step: enqueue_plain(step, jobs))
 
-    def _enqueue_inside(self, tx: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        step, make = Step(), _enqueuing(jobs)
+    def _enqueue_inside(self, tx: object, make: Make[list[Enqueued]]) -> list[Enqueued]:
+        step = Step()
         answers = run_inside(tx, self.place, self._store_id or self._find_store_id(), make, step)
         self._tell_after_commit(tx, step)
         return answers
 
-    async def _enqueue_inside_async(self, tx: object, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        step, make = Step(), _enqueuing(jobs)
+    async def _enqueue_inside_async(self, tx: object, make: Make[list[Enqueued]]) -> list[Enqueued]:
+        step = Step()
         store_id = self._store_id
         if store_id is None:
             store_id = await self._sessions.wait(self._find_store_id)
@@ -276,9 +288,11 @@ class PostgresStore:
             self._hints.tell_later(step)
 
 
-def _enqueuing(jobs: Sequence[NewJob]) -> Make[list[Enqueued]]:
-    if has_keys(jobs):
-        return lambda step: produce.enqueue(WAYS, step, jobs)
+def _enqueuing(jobs: Sequence[NewJob], act: Act | None) -> Make[list[Enqueued]]:
+    if act is not None or has_keys(jobs):
+        return lambda step: operate.acted(
+            WAYS, step, act, produce.enqueue(WAYS, step, jobs), partial(fates_of_jobs, jobs)
+        )
     return lambda step: enqueue_plain(step, jobs)
 
 

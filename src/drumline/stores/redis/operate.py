@@ -10,7 +10,7 @@ import msgspec
 from drumline.model.instant import millis
 from drumline.model.query import Answer, By, Command, Keep, PauseKind
 from drumline.stores.redis.calls import Call, Operation
-from drumline.stores.redis.pack import opaque, pack, pack_id, start_item
+from drumline.stores.redis.pack import audit_row, opaque, pack, pack_id, start_item
 from drumline.stores.rows import instant
 
 __all__ = ["command", "migrate", "now", "pause", "paused", "purge"]
@@ -29,8 +29,7 @@ def now() -> Operation[datetime]:
 
 def pause(kind: PauseKind, names: Sequence[str], by: By, token: str, *, is_pause: bool) -> Operation[list[bool]]:
     action = f"{'pause' if is_pause else 'resume'} {kind}"
-    row = _audit_row(by, action, names, None)
-    given = (token, kind.value, is_pause, opaque(msgspec.json.encode(by)), by.who, row, names)
+    given = (token, kind.value, is_pause, opaque(msgspec.json.encode(by)), by.who, audit_row(by, action, names), names)
     answers = yield Call("pause", (pack(given),))
     return [answer.decode() == Answer.APPLIED for answer in answers]
 
@@ -41,7 +40,7 @@ def paused(kind: PauseKind) -> Operation[dict[str, By]]:
 
 
 def command(asked: Command) -> Operation[list[Answer]]:
-    row = _audit_row(asked.by, asked.kind.value, asked.ids, asked.part_of)
+    row = audit_row(asked.by, asked.kind.value, asked.ids, asked.part_of)
     ids = [opaque(pack_id(job_id)) for job_id in asked.ids]
     answers = yield Call("command", (pack((asked.id, asked.kind.value, *start_item(asked.start), row, ids)),))
     return [Answer(answer.decode()) for answer in answers]
@@ -51,7 +50,3 @@ def purge(keep: Keep, limit: int) -> Operation[int]:
     spans = (millis(keep.ticks), keep.newest_ticks, millis(keep.audit), millis(keep.series), millis(keep.replicas))
     count: int = yield Call("purge", (pack((limit, *spans)),))
     return count
-
-
-def _audit_row(by: By, action: str, targets: Sequence[str], part_of: str | None) -> msgspec.Raw:
-    return opaque(msgspec.json.encode((by, action, targets, part_of)))

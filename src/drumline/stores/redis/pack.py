@@ -9,12 +9,26 @@ from typing import Any
 
 import msgspec
 
+from drumline.model.act import Act
 from drumline.model.instant import millis, to_millis
 from drumline.model.job import NewJob, Source, Start
 from drumline.model.options import JobOptions, encode_options
+from drumline.model.query import By
 from drumline.stores.rows import window_letter
 
-__all__ = ["job_item", "key_place", "lane_of", "opaque", "pack", "pack_groups", "pack_id", "start_item", "unpack_id"]
+__all__ = [
+    "act_item",
+    "audit_row",
+    "job_item",
+    "key_place",
+    "lane_of",
+    "opaque",
+    "pack",
+    "pack_groups",
+    "pack_id",
+    "start_item",
+    "unpack_id",
+]
 
 pack = msgspec.msgpack.Encoder().encode
 _ID_SIZE = 16
@@ -24,6 +38,16 @@ _AT_ONCE = (0, 0)
 def opaque(data: bytes) -> msgspec.Raw:
     """Bytes as a text: the server's msgpack knows no other, and does not look into it."""
     return msgspec.Raw(b"\xdb" + len(data).to_bytes(4, "big") + data)
+
+
+def audit_row(by: By, action: str, targets: Sequence[str], part_of: str | None = None) -> msgspec.Raw:
+    """What the audit says of an action, besides when it was and what became of it."""
+    return opaque(msgspec.json.encode((by, action, targets, part_of)))
+
+
+def act_item(act: Act | None, targets: Sequence[str]) -> tuple[str, msgspec.Raw] | None:
+    """As `tell_act` takes it."""
+    return None if act is None else (act.id, audit_row(act.by, act.action, targets, act.part_of))
 
 
 def pack_id(job_id: str) -> bytes:

@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
+from drumline.model.act import Act
 from drumline.model.instant import to_millis
 from drumline.model.query import By
 from drumline.model.replica import ReplicaInfo
 from drumline.model.schedule import Fired, FiredAnswer, Firing, Schedule, ScheduleStatus, start_epoch
 from drumline.stores.redis.calls import Call, Operation
-from drumline.stores.redis.pack import job_item, opaque, pack, unpack_id
+from drumline.stores.redis.pack import act_item, job_item, opaque, pack, unpack_id
 from drumline.stores.rows import instant, instant_or_none
 
 __all__ = ["declare", "fire", "schedules", "withdraw"]
@@ -22,14 +23,15 @@ _by = msgspec.json.Decoder(By)
 _info = msgspec.json.Decoder(ReplicaInfo)
 
 
-def declare(declared: Sequence[Schedule], by: By) -> Operation[list[bool]]:
+def declare(declared: Sequence[Schedule], by: By, act: Act | None) -> Operation[list[bool]]:
     items = [_schedule_item(schedule) for schedule in declared]
-    answers = yield Call("declare", (pack(items), msgspec.json.encode(by), by.who))
+    asked = pack(act_item(act, [schedule.name for schedule in declared]))
+    answers = yield Call("declare", (pack(items), msgspec.json.encode(by), by.who, asked))
     return [bool(answer) for answer in answers]
 
 
-def withdraw(names: Sequence[str], by: By) -> Operation[list[bool]]:
-    answers = yield Call("withdraw", (by.who, *names))
+def withdraw(names: Sequence[str], by: By, act: Act | None) -> Operation[list[bool]]:
+    answers = yield Call("withdraw", (by.who, pack(act_item(act, names)), *names))
     return [bool(answer) for answer in answers]
 
 
@@ -41,8 +43,9 @@ def schedules(names: Sequence[str]) -> Operation[list[ScheduleStatus]]:
     return sorted((_status(row, declared) for row in rows), key=lambda status: status.schedule.name)
 
 
-def fire(firings: Sequence[Firing], by: str) -> Operation[list[Fired]]:
-    answers = yield Call("fire", (pack([_firing_item(firing) for firing in firings]), by))
+def fire(firings: Sequence[Firing], by: str, act: Act | None) -> Operation[list[Fired]]:
+    asked = pack(act_item(act, list(dict.fromkeys(firing.schedule for firing in firings))))
+    answers = yield Call("fire", (pack([_firing_item(firing) for firing in firings]), by, asked))
     return [Fired(FiredAnswer(answer.decode()), unpack_id(job) if job else None) for answer, job in answers]
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from drumline.errors import StoreUnusable
+from drumline.model.act import Act
 from drumline.model.claim import Claim, Claimed, ClaimRef, Note, Share
 from drumline.model.job import Enqueued, Job, LogLine, NewJob
 from drumline.model.outcome import Outcome
@@ -78,10 +79,12 @@ class RedisStore:
 
     # Produce.
 
-    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, act: Act | None = None
+    ) -> Op[list[Enqueued]]:
         if tx is not None:
             raise StoreUnusable("Redis has no transactions that a caller's could be part of: leave out transaction=")
-        return _through(self._work, lambda: produce.enqueue(jobs))
+        return _through(self._work, lambda: produce.enqueue(jobs, act))
 
     # Consume.
 
@@ -102,17 +105,17 @@ class RedisStore:
 
     # Schedule.
 
-    def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
-        return _through(self._work, lambda: schedule.declare(schedules, by))
+    def declare(self, schedules: Sequence[Schedule], *, by: By, act: Act | None = None) -> Op[list[bool]]:
+        return _through(self._work, lambda: schedule.declare(schedules, by, act))
 
-    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
-        return _through(self._work, lambda: schedule.withdraw(names, by))
+    def withdraw(self, names: Sequence[str], *, by: By, act: Act | None = None) -> Op[list[bool]]:
+        return _through(self._work, lambda: schedule.withdraw(names, by, act))
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
         return _through(self._reads, lambda: schedule.schedules(names))
 
-    def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
-        return _through(self._work, lambda: schedule.fire(firings, by))
+    def fire(self, firings: Sequence[Firing], *, by: str, act: Act | None = None) -> Op[list[Fired]]:
+        return _through(self._work, lambda: schedule.fire(firings, by, act))
 
     # Operate.
 

@@ -1,12 +1,14 @@
-"""pause and command: what people do to the fleet, each with its audit row."""
+"""pause and command, and other acts: what people do to the fleet, each with its audit row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Callable, Sequence
+from typing import TypeVar, assert_never
 
 import msgspec
 
+from drumline.model.act import Act, Fate
+from drumline.model.instant import from_millis
 from drumline.model.options import decode_options
 from drumline.model.query import Answer, By, Command, CommandKind, PauseKind
 from drumline.stores.base import topic
@@ -17,7 +19,9 @@ from drumline.stores.relational.ways import Again, S, Ways
 from drumline.stores.rows import due_of, find_uuids, json_text, options_params, state_due
 from drumline.stores.statements import Operation, Statement, in_turn
 
-__all__ = ["command", "pause", "paused"]
+__all__ = ["acted", "command", "pause", "paused"]
+
+T = TypeVar("T")
 
 _answers = msgspec.json.Decoder(list[Answer])
 _by = msgspec.json.Decoder(By)
@@ -51,6 +55,20 @@ def command(ways: Ways[S], step: S, asked: Command) -> Operation[list[Answer]]:
         answers = yield from in_turn(_command_one(ways, step, asked, job_id) for job_id in asked.ids)
         yield from _tell_audit(ways, step, asked.id, asked.by, asked.kind.value, asked.ids, answers, asked.part_of)
     return answers
+
+
+def acted(
+    ways: Ways[S], step: S, act: Act | None, operation: Operation[T], fates_of: Callable[[T], list[Fate]]
+) -> Operation[T]:
+    """The operation, and, if it is somebody's act, its audit row in the same step, unless that stands."""
+    if act is None:
+        return (yield from operation)
+    standing = yield from _find_answers(ways, act.id)
+    answer = yield from operation
+    if standing is None and (fates := fates_of(answer)):
+        row = act.row(from_millis(step.now), fates)
+        yield from _tell_audit(ways, step, row.id, row.by, row.action, row.targets, row.answers, row.part_of)
+    return answer
 
 
 def _find_answers(ways: Ways[S], action_id: str) -> Operation[list[Answer] | None]:

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from drumline.clock import Clock, SystemClock
 from drumline.errors import StoreUnusable
+from drumline.model.act import Act, Fate, fates_of_firings, fates_of_jobs, fates_of_names
 from drumline.model.claim import Claim, Claimed, ClaimRef, Note, Share
 from drumline.model.instant import from_millis, to_millis
 from drumline.model.job import Enqueued, Job, LogLine, NewJob
@@ -97,7 +99,11 @@ class SqliteStore:
 
     # Produce.
 
-    def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> Op[list[Enqueued]]:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, act: Act | None = None
+    ) -> Op[list[Enqueued]]:
+        if tx is None and act is not None:
+            return self._acted(act, lambda step: _enqueue(step, jobs), partial(fates_of_jobs, jobs))
         if tx is None:
             return Op(
                 lambda: self._writer.call_batch(jobs, _enqueue),
@@ -107,7 +113,8 @@ class SqliteStore:
         def inside(store_id: str) -> list[Enqueued]:
             self._store_id = store_id
             step = Step(self._now())
-            return run_inside(tx, self._place.path, store_id, _settled(step, _enqueue(step, jobs)))
+            acted = operate.acted(WAYS, step, act, _enqueue(step, jobs), partial(fates_of_jobs, jobs))
+            return run_inside(tx, self._place.path, store_id, _settled(step, acted))
 
         async def asynchronous() -> list[Enqueued]:
             store_id = self._store_id
@@ -140,17 +147,20 @@ class SqliteStore:
 
     # Schedule.
 
-    def declare(self, schedules: Sequence[Schedule], *, by: By) -> Op[list[bool]]:
-        return self._write(lambda step: schedule.declare(WAYS, step, schedules, by))
+    def declare(self, schedules: Sequence[Schedule], *, by: By, act: Act | None = None) -> Op[list[bool]]:
+        names = [declared.name for declared in schedules]
+        return self._acted(
+            act, lambda step: schedule.declare(WAYS, step, schedules, by), partial(fates_of_names, names)
+        )
 
-    def withdraw(self, names: Sequence[str], *, by: By) -> Op[list[bool]]:
-        return self._write(lambda step: schedule.withdraw(WAYS, step, names, by))
+    def withdraw(self, names: Sequence[str], *, by: By, act: Act | None = None) -> Op[list[bool]]:
+        return self._acted(act, lambda step: schedule.withdraw(WAYS, step, names, by), partial(fates_of_names, names))
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
         return self._read(lambda step: schedule.schedules(WAYS, step, names))
 
-    def fire(self, firings: Sequence[Firing], *, by: str) -> Op[list[Fired]]:
-        return self._write(lambda step: fire.fire(WAYS, step, firings, by))
+    def fire(self, firings: Sequence[Firing], *, by: str, act: Act | None = None) -> Op[list[Fired]]:
+        return self._acted(act, lambda step: fire.fire(WAYS, step, firings, by), partial(fates_of_firings, firings))
 
     # Operate.
 
@@ -206,6 +216,12 @@ class SqliteStore:
 
     def _write(self, make: Callable[[Step], Operation[T]]) -> Op[T]:
         return Op(lambda: self._writer.call(make), lambda: self._writer.submit(make))
+
+    def _acted(
+        self, act: Act | None, make: Callable[[Step], Operation[T]], fates_of: Callable[[T], list[Fate]]
+    ) -> Op[T]:
+        """The same, and, if it is somebody's act, the audit row of it."""
+        return self._write(lambda step: operate.acted(WAYS, step, act, make(step), fates_of))
 
     def _read(self, make: Callable[[Step], Operation[T]]) -> Op[T]:
         return Op(lambda: self._reader.call(make), lambda: self._reader.submit(make))

@@ -56,7 +56,7 @@ async def enqueue(ask: Ask) -> Response:
     drum = ask.web.drum
     task = drum.find_task(body.task)
     call = task.using(origin=f"http {ask.who}", **given(body.options)).call_json(msgspec.json.encode(body.args))
-    (handle,) = await drum.enqueue_many([call])
+    (handle,) = await drum.enqueue_many([call], act=ask.web.client(ask.who).act("enqueue"))
     shown = enqueued_json(call.job, Enqueued(handle.id, handle.state, handle.created, handle.replaced))
     redact = Redactor(shown["args"], task.definition.codec.signature.secrets)
     shown = {name: redact.args(value) if name == "args" else redact.value(value) for name, value in shown.items()}

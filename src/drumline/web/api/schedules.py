@@ -76,9 +76,9 @@ async def resume(ask: Ask) -> Response:
 
 async def trigger(ask: Ask) -> Response:
     """Run it now, also while it is paused; 409 if its overlap rule forbids it."""
-    read_body(ask, Reason)
+    reason = read_body(ask, Reason).reason
     name = ask.path["name"]
-    job = await ask.web.schedules(ask.who).trigger(name)
+    job = await ask.web.schedules(ask.who).trigger(name, reason)
     ask.tell("triggered schedule %s", name)
     return answer_json({"name": name, "id": job.id}, 201)
 
@@ -87,7 +87,7 @@ async def backfill(ask: Ask) -> Response:
     """Fire the instants of a range that were not."""
     body = read_body(ask, Backfill)
     name = ask.path["name"]
-    jobs = await ask.web.schedules(ask.who).backfill(name, body.start, body.end)
+    jobs = await ask.web.schedules(ask.who).backfill(name, body.start, body.end, body.reason)
     ask.tell("backfilled schedule %s: %d jobs", name, len(jobs))
     return answer_json({"name": name, "jobs": len(jobs), "ids": [job.id for job in jobs[:MOST_IDS]]})
 

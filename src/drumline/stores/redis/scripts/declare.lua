@@ -1,10 +1,10 @@
 -- declare: hold these schedules; answer per schedule 1 if it is new or changed, else 0.
 -- KEYS[1] base   ARGV[1] msgpack [[name, spec, rule, overlap, is in code, is paused], ...]   ARGV[2] who, as JSON
---   ARGV[3] who, by name
+--   ARGV[3] who, by name   ARGV[4] msgpack of an act, as `tell_act` takes it
 -- touches  base:time base:schedules (hash: name to msgpack spec, rule, overlap, is in code, was paused at first,
 --   declared, last tick, last fired, last mark, leader, paused at, paused by, orphaned at, version, begun)  base:ticks
---   base:ledger base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts
--- uses  clock records places ledger
+--   base:ledger base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts base:audit base:audited
+-- uses  clock records places ledger auditing
 local function start_from_now(name, plan, reason)
   plan[7], plan[13], plan[15] = now, false, now
   tell_row_of_change(name, plan, ARGV[3], reason, plan[2])
@@ -39,7 +39,11 @@ local function declare(name, spec, rule, overlap, in_code, is_paused)
   return is_new and 1 or 0
 end
 
-local answers = {}
-for n, schedule in ipairs(cmsgpack.unpack(ARGV[1])) do answers[n] = declare(unpack(schedule)) end
+local answers, fates = {}, {}
+for n, schedule in ipairs(cmsgpack.unpack(ARGV[1])) do
+  answers[n] = declare(unpack(schedule))
+  fates[n] = answers[n] == 1
+end
+tell_act(cmsgpack.unpack(ARGV[4]), fates)
 settle()
 return answers

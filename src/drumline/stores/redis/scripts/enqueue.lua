@@ -1,10 +1,11 @@
 -- enqueue: make the jobs of each group, all or none; several callers' groups may share one call.
--- KEYS[1] base   ARGV[1] msgpack [group, ...]; a group is [job, ...]; a job is as `add_job` takes it
+-- KEYS[1] base   ARGV[1] msgpack [group, ...]; a group is [job, ...]; a job is as `add_job` takes it; a
+--   group that is somebody's act has that too, as `act`, and as `tell_act` takes it
 -- touches  base:time base:body base:state base:created base:delayed base:lane:<lane> base:lanes base:counts base:keys
---   base:until base:named:<key> base:open:<schedule> base:of:<schedule> base:tag:<tag>
+--   base:until base:named:<key> base:open:<schedule> base:of:<schedule> base:tag:<tag> base:audit base:audited
 -- answers per group: 1 if all were made and are ready; [place of a job, holder] if its key is taken and it asked to
 --   raise; else per job 'r' or 'd' if it was made, or [id, how it reads, whether it was replaced]
--- uses  clock records places keys adding
+-- uses  clock records places keys adding auditing
 
 -- What plain jobs add, written together at the end. `made` tells how those of this call stand.
 local bodies, created, delayed, lanes, made = {}, {}, {}, {}, {}
@@ -108,6 +109,13 @@ local function enqueue_special(job)
   return stand(holder, 0)
 end
 
+-- Of each job, whether it was made, or another one has taken over what it asks for.
+local function find_fates(answers)
+  local fates = {}
+  for n, answer in ipairs(answers) do fates[n] = type(answer) == 'string' or answer[3] == 1 end
+  return fates
+end
+
 local function enqueue_group(jobs)
   local ids, is_special = {}, false
   for n, job in ipairs(jobs) do
@@ -130,6 +138,7 @@ local function enqueue_group(jobs)
     end
     are_all_ready = are_all_ready and answers[n] == 'r'
   end
+  if jobs.act then tell_act(jobs.act, find_fates(answers)) end
   return are_all_ready and 1 or answers
 end
 

@@ -1,12 +1,14 @@
 -- fire: record each tick at most once, with its job or with the reason there is none.
 -- KEYS[1] base   ARGV[1] msgpack [{schedule, mark, replica, instant, decision, reason, till, count, version, is_tick,
---   makes_job, moves_on, follows_last_tick, epoch (of a fleet's start, else -1), job (as `add_job` takes it)}, ...]   ARGV[2] by whom
+--   makes_job, moves_on, follows_last_tick, epoch (of a fleet's start, else -1), job (as `add_job` takes it)}, ...]
+--   ARGV[2] by whom   ARGV[3] msgpack of an act, as `tell_act` takes it
 -- touches  base:time base:fleet base:schedules base:ticks base:ledger base:ledger:<schedule>
 --   base:instants:<schedule> base:ledgers base:purged (hash: schedule to 'instant epoch')  base:tick_of
 --   base:open:<schedule> base:of:<schedule> base:created base:body base:state base:delayed base:lane:<lane> base:lanes
 --   base:counts base:keys base:until base:named:<key> base:tag:<tag> base:followers base:expires base:cancelled
+--   base:audit base:audited
 -- answers per firing  [what came of it, its job]
--- uses  clock records places keys adding ending ledger
+-- uses  clock records places keys adding ending ledger auditing
 -- Whether the tick may have stood in the ledger before that was purged.
 local function is_purged(schedule, instant, epoch)
   local purged = redis.call('HGET', base .. ':purged', schedule)
@@ -144,7 +146,14 @@ local function fire(firing)
   return { answer, made or false }
 end
 
-local answers = {}
-for n, firing in ipairs(cmsgpack.unpack(ARGV[1])) do answers[n] = fire(firing) end
+-- Of each schedule, in the order in which they come: whether a job of it was made. `places` tells which is which.
+local answers, fates, places = {}, {}, {}
+for n, firing in ipairs(cmsgpack.unpack(ARGV[1])) do
+  answers[n] = fire(firing)
+  local at = places[firing.schedule] or #fates + 1
+  places[firing.schedule] = at
+  fates[at] = fates[at] or answers[n][1] == 'fired'
+end
+tell_act(cmsgpack.unpack(ARGV[3]), fates)
 settle()
 return answers

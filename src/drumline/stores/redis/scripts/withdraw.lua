@@ -1,10 +1,11 @@
 -- withdraw: forget schedules that were registered at run time; answer per name 1 if it was, else 0.
--- KEYS[1] base   ARGV[1] who, by name   ARGV[2..] the names of schedules
+-- KEYS[1] base   ARGV[1] who, by name   ARGV[2] msgpack of an act, as `tell_act` takes it
+--   ARGV[3..] the names of schedules
 -- touches  base:time base:schedules base:runs base:fleet base:ticks base:ledger base:ledger:<schedule>
---   base:instants:<schedule> base:ledgers
--- uses  clock records places ledger
-local answers = {}
-for n = 2, #ARGV do
+--   base:instants:<schedule> base:ledgers base:audit base:audited
+-- uses  clock records places ledger auditing
+local answers, fates = {}, {}
+for n = 3, #ARGV do
   local name = ARGV[n]
   local text = redis.call('HGET', base .. ':schedules', name)
   local plan = text and cmsgpack.unpack(text)
@@ -15,7 +16,9 @@ for n = 2, #ARGV do
     redis.call('HDEL', base .. ':schedules', name)
     redis.call('HDEL', base .. ':runs', name .. ' runs', name .. ' failures')
   end
-  answers[n - 1] = is_withdrawn and 1 or 0
+  fates[n - 2] = is_withdrawn or false
+  answers[n - 2] = is_withdrawn and 1 or 0
 end
+tell_act(cmsgpack.unpack(ARGV[2]), fates)
 settle()
 return answers

@@ -10,3 +10,11 @@ local function tell_audit(id, answers, row)
   redis.call('HSET', base .. ':audit', id, cmsgpack.pack({ now, answers, row }))
   redis.call('ZADD', base .. ':audited', now, id)
 end
+
+-- The row of an act, [id, row], unless it stands already; `fates` tells of each target whether something was done.
+local function tell_act(act, fates)
+  if not act or #fates == 0 or find_answers(act[1]) then return end
+  local answers = {}
+  for n, is_done in ipairs(fates) do answers[n] = is_done and 'applied' or 'refused' end
+  tell_audit(act[1], answers, act[2])
+end
