@@ -12,6 +12,7 @@ from drumline.model.context import Context
 from drumline.model.replica import Beat
 from drumline.policy.verdict import Lost, verdict
 from tests.engine.kit import OTHER
+from tests.support.build import replica_info
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -188,12 +189,12 @@ async def test_an_unknown_claim_is_given_back_only_when_it_is_unknown_twice(kit,
     kit.task(work.on_loop)
     worker = kit.worker()
     claim = kit.claim_one("on_loop", replica=worker.id)
-    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
+    worker._on_beat(replica_info(), answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
-    worker._on_beat(answer(kit, unknown=[]), kit.clock.monotonic())  # noqa: SLF001
-    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
+    worker._on_beat(replica_info(), answer(kit, unknown=[]), kit.clock.monotonic())  # noqa: SLF001
+    worker._on_beat(replica_info(), answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
-    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
+    worker._on_beat(replica_info(), answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     await worker.recorder.step()
     assert (kit.state(claim.id), kit.job(claim.id).attempt, kit.ends(claim.id)) == ("ready", 0, ["released"])
 
@@ -204,7 +205,7 @@ async def test_an_unknown_claim_is_not_given_back_while_a_claim_is_under_way(kit
     claim = kit.claim_one("on_loop", replica=worker.id)
     worker.fetcher.claiming = True
     for _ in range(3):
-        worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
+        worker._on_beat(replica_info(), answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
 
 
@@ -212,9 +213,9 @@ async def test_a_claim_that_came_to_run_meanwhile_is_not_unknown(kit, work):
     kit.task(work.on_loop)
     worker = kit.worker()
     claim = kit.claim_one("on_loop", replica=worker.id)
-    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
+    worker._on_beat(replica_info(), answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     worker.runner.start(worker.runner.hold(claim, kit.clock.monotonic()))
-    worker._on_beat(answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
+    worker._on_beat(replica_info(), answer(kit, unknown=[claim]), kit.clock.monotonic())  # noqa: SLF001
     assert worker.recorder.backlog == 0
     (execution,) = worker.executions
     await eventually(work.begun.is_set)

@@ -1,8 +1,4 @@
-"""The worker: wires the loops of one replica together, and stops them in good order.
-
-    hints ─▶ fetch ─▶ run ─▶ (verdict) ─▶ record ─▶ store
-                                ▲
-             beat thread ───────┘ lost, cancelled          janitor ─▶ (verdict) ─▶ store
+"""The worker: the life of one replica, from its first beat until it has stopped in good order.
 
 To stop: nothing more is claimed; what runs may end within the shutdown time; then coroutines are cancelled and awaited,
 children killed, threads left to themselves, and what did not end is given back without spending an attempt; the replica
@@ -13,45 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Any
 
-import msgspec
-
-from drumline.clock import Clock, SystemClock, fresh_id
-from drumline.engine.beat import Heart
+from drumline.clock import Clock
 from drumline.engine.board import Board
-from drumline.engine.childrun import open_children
-from drumline.engine.deadlines import Deadlines
+from drumline.engine.crew import Crew
 from drumline.engine.doubt import find_in_doubt
 from drumline.engine.draining import has_work
-from drumline.engine.execution import Execution, Executions, Reason
-from drumline.engine.fetch import Fetcher
-from drumline.engine.hints import Hints
-from drumline.engine.janitor import Janitor
+from drumline.engine.execution import Reason
 from drumline.engine.lifespan import Lifespan
 from drumline.engine.options import WorkerOptions
 from drumline.engine.private import cancel_waiting
-from drumline.engine.record import Recorder
-from drumline.engine.run import Runner
 from drumline.engine.service import Loop
 from drumline.engine.signals import Signals
-from drumline.engine.slots import Limits
-from drumline.engine.ticker import Ticker
 from drumline.events import Events, ReplicaStarted, ReplicaStopped
 from drumline.middleware import AroundRun
-from drumline.model.claim import ANY_QUEUE, ClaimRef
-from drumline.model.options import check_count
 from drumline.model.query import Keep
-from drumline.model.replica import Beat, ReplicaInfo, ReplicaState, Role
+from drumline.model.replica import ReplicaState, Role
 from drumline.policy.firing import private_queue
 from drumline.policy.options import Executor
 from drumline.policy.task import TaskDefinition
-from drumline.policy.verdict import Ending
 from drumline.stores.base import Store
 
 __all__ = ["Lifespan", "Worker", "WorkerOptions"]
@@ -66,8 +45,8 @@ LOOK_WHEN_DRAINING = 0.05
 LAST_BEAT = timedelta(seconds=10)
 
 
-class Worker:
-    """One replica's worker part."""
+class Worker(Crew):
+    """A crew at work."""
 
     def __init__(
         self,
@@ -82,178 +61,13 @@ class Worker:
         around: Sequence[AroundRun] = (),
         board: Board | None = None,
     ) -> None:
-        self.id = f"{options.name}:{fresh_id()[-8:]}"
-        self._store = store
-        self._registry = registry
-        self._options = options
-        self._lifespan = lifespan
-        self._clock = clock or SystemClock()
-        self._events = events or Events()
-        self._keep = keep or Keep()
-        self._around = around
-        self.board = board or Board(self._clock)
-        self._state = ReplicaState.RUNNING
+        super().__init__(store, registry, options, clock=clock, events=events, keep=keep, around=around, board=board)
         # Whether the fleet has heard of this replica.
         self.has_begun = False
-        self._unknown: frozenset[ClaimRef] = frozenset()
+        self._lifespan = lifespan
         self._stopping = asyncio.Event()
         self._hurried = False
-        self._event_loop = asyncio.get_running_loop()
-        # Something ended or was written: whoever waits for that looks again.
-        self._moved = asyncio.Event()
-        self._is_to_learn = False
-        self._assemble()
-
-    def _assemble(self) -> None:
-        options = self._options
-        self._known_to_children = frozenset(self._registry)
-        self.executions = Executions()
-        self.recorder = Recorder(
-            self._store,
-            self.executions,
-            by=self.id,
-            clock=self._clock,
-            events=self._events,
-            on_outcome=self._on_outcome,
-            on_written=self._on_written,
-        )
-        self.runner = Runner(
-            self._registry,
-            self.executions,
-            concurrency=options.concurrency,
-            threads=options.threads,
-            clock=self._clock,
-            events=self._events,
-            on_start=self._on_start,
-            close=self._on_end,
-            on_words=self.recorder.listen,
-            around=self._around,
-            on_free=self._on_written,
-            children=open_children(self._registry.values(), options),
-            zone_of=self._zone_of,
-        )
-        self.hints = self._open_ear()
-        self.fetcher = Fetcher(
-            self._store,
-            self.runner,
-            self.recorder,
-            replica=self.id,
-            queues=self.served,
-            tasks=self._tasks_by_executor(),
-            most_unwritten=max(2 * options.concurrency, 100),
-            poll=self.hints.poll_interval,
-            clock=self._clock,
-        )
-        self._make_watchers()
-        self._make_loops()
-
-    def _open_ear(self) -> Hints:
-        return Hints(
-            self._store,
-            replica=self.id,
-            queues=(private_queue(self.id), *self._shared_queues),
-            usual_poll=self._options.poll_interval.total_seconds(),
-            on_work=self._on_work,
-            on_change=self._on_change,
-            on_cancel=self._on_cancel,
-        )
-
-    def served(self) -> tuple[str, ...]:
-        """The queues to claim from, in their order; the private one only if it may have anything."""
-        queues = self._shared_queues
-        return (private_queue(self.id), *queues) if self.ticker.has_own else queues
-
-    @property
-    def _shared_queues(self) -> tuple[str, ...]:
-        """A replica that only serves pages runs its own ticks and nothing else."""
-        return () if self._options.role is Role.WEB else self._options.queues or (ANY_QUEUE,)
-
-    def _zone_of(self, schedule: str) -> str | None:
-        found = self.board.find(schedule)
-        return None if found is None else found.rule.timezone
-
-    def _make_watchers(self) -> None:
-        """Those who look after claims: this replica's own, and those of the fleet."""
-        self.heart = Heart(
-            self._store,
-            self.executions,
-            describe=self._describe,
-            leases=[definition.options.lease for definition in self._registry.values()],
-            clock=self._clock,
-            on_answer=self._on_beat,
-        )
-        self.janitor = Janitor(
-            self._store,
-            self.executions,
-            by=self.id,
-            steady_since=lambda: self.heart.steady_since,
-            clock=self._clock,
-            events=self._events,
-            keep=self._keep,
-        )
-        self.ticker = Ticker(
-            self._store,
-            self.board,
-            replica=self.id,
-            role=self._options.role,
-            tasks=self._registry.keys(),
-            clock=self._clock,
-            events=self._events,
-        )
-        self.deadlines = Deadlines(
-            self.executions, self._clock, grace=self._options.timeout_grace, give_up=self.runner.give_up
-        )
-
-    def _make_loops(self) -> None:
-        self._fetching = self._loop("fetch", self.fetcher.step)
-        self._ticking = self._loop("ticker", self.ticker.step)
-        self._recording = self._loop("record", self.recorder.step)
-        self._deadlines = self._loop("deadlines", self.deadlines.step)
-        self._cleaning = self._loop("janitor", self.janitor.step)
         self._draining = self._loop("drain", self._drain)
-
-    @property
-    def is_healthy(self) -> bool:
-        """Whether all slots can be used: none is held by a task that does not end."""
-        return self.runner.stuck == 0
-
-    @property
-    def limits(self) -> Limits:
-        """The most that may run at once, as last changed."""
-        return self.runner.limits
-
-    def resize(
-        self, *, concurrency: int | None = None, threads: int | None = None, children: int | None = None
-    ) -> None:
-        """Change the limits that are given, at once; from any thread. What runs beyond them goes on to its end."""
-        given = {"concurrency": concurrency, "threads": threads, "children": children}
-        changes = {name: check_count(value, name) for name, value in given.items() if value is not None}
-        self._event_loop.call_soon_threadsafe(self._resize, changes)
-
-    def _resize(self, changes: Mapping[str, int]) -> None:
-        self.runner.resize(msgspec.structs.replace(self.limits, **changes))
-        self._fetching.wake()
-        # The fleet shows how many slots there are.
-        self.heart.beat_now()
-
-    def learn(self) -> None:
-        """Take up the tasks and schedules that the program has declared since the worker began; from any thread.
-
-        A task that runs in a child process is left to workers that begin later: the children know it no sooner.
-        """
-        if not self._is_to_learn:
-            self._is_to_learn = True
-            self._event_loop.call_soon_threadsafe(self._learn)
-
-    def _learn(self) -> None:
-        # Before it looks, so that what is declared meanwhile leads to another look.
-        self._is_to_learn = False
-        self.fetcher.learn(self._tasks_by_executor())
-        self._fetching.wake()
-        self.ticker.hear_declared()
-        self._ticking.wake()
-        # The fleet has to know first, and the answer lets the ticker go on.
-        self.heart.beat_now()
 
     def stop(self) -> None:
         """Begin to stop; asked again, hurry."""
@@ -390,89 +204,6 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - the fleet will find out by itself, a little later
             logger.warning("could not deregister: %r", error)
         self._events.emit(ReplicaStopped(self.id))
-
-    def _on_work(self) -> None:
-        self.fetcher.hint()
-        self._fetching.wake()
-
-    def _on_cancel(self) -> None:
-        self.heart.beat_now()
-
-    def _on_start(self, execution: Execution) -> None:
-        self.heart.know_lease(execution.claim.options.lease)
-        if execution.deadline is not None:
-            self._deadlines.wake()
-
-    def _on_end(self, execution: Execution, ending: Ending) -> None:
-        self.recorder.close(execution, ending)
-        self.fetcher.end(execution.definition.executor)
-        self._fetching.wake()
-        self._moved.set()
-
-    def _on_outcome(self) -> None:
-        self._recording.wake()
-
-    def _on_written(self) -> None:
-        self._fetching.wake()
-        self._moved.set()
-
-    def _on_change(self) -> None:
-        self.ticker.hear_change()
-        self._ticking.wake()
-
-    def _on_beat(self, info: ReplicaInfo, beat: Beat, received: float) -> None:
-        self.ticker.hear(info, beat, received)
-        self._ticking.wake()
-        # Once each: every beat says it again until the task has ended.
-        for execution in self._running_of(beat.lost):
-            if execution.held:
-                self.recorder.lost(execution.ref, "beat")
-                execution.interrupt(Reason.LOST)
-        for execution in self._running_of(beat.cancelling):
-            if execution.reason is None:
-                execution.interrupt(Reason.CANCEL)
-        self.fetcher.end_interrupted()
-        # Twice in a row, and with no claim under way: not merely a reply that was still travelling.
-        unknown = {claim.ref: claim for claim in beat.unknown if self.executions.get(claim.ref) is None}
-        for ref in self._unknown & unknown.keys():
-            if not self.fetcher.claiming:
-                self.recorder.give_back(unknown[ref])
-        self._unknown = frozenset(unknown)
-        if self.janitor.hear(beat.now, beat.next_lease_end):
-            self._cleaning.wake()
-
-    def _running_of(self, refs: Iterable[ClaimRef]) -> list[Execution]:
-        found = (self.executions.get(ref) for ref in refs)
-        return [execution for execution in found if execution is not None]
-
-    def _describe(self, beat_every: timedelta) -> ReplicaInfo:
-        options = self._options
-        return ReplicaInfo(
-            id=self.id,
-            name=options.name,
-            role=options.role,
-            state=self._state,
-            queues=options.queues,
-            tasks=tuple(sorted(self._registry)),
-            schedules=tuple(sorted(self.board.declared)),
-            slots=self.limits.concurrency,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=options.version,
-            beat_every=beat_every,
-            stale_writes=self.recorder.stale_writes,
-            stuck=self.runner.stuck,
-        )
-
-    def _tasks_by_executor(self) -> dict[Executor, list[str]]:
-        by_executor: dict[Executor, list[str]] = {}
-        for name, definition in sorted(self._registry.items()):
-            if definition.executor is not Executor.PROCESS or name in self._known_to_children:
-                by_executor.setdefault(definition.executor, []).append(name)
-        return by_executor
-
-    def _loop(self, name: str, step: Callable[[], Any]) -> Loop:
-        return Loop(name, step, clock=self._clock, events=self._events)
 
 
 async def _until_ended(loops: Iterable[asyncio.Task[None]]) -> None:
