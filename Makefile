@@ -12,12 +12,12 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix prove bench bench-postgres cover format lock clean
+.PHONY: help demo test check matrix prove bench bench-postgres pictures cover format lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
 
-demo: $(VENV)/run.stamp  ## see it work: a small shop on a SQLite file (ARGS=… passes options)
+demo: $(VENV)/run.stamp  ## see it work: a small shop and its dashboard, on a SQLite file (ARGS=… passes options)
 	@$(BIN)/drumline demo $(ARGS)
 
 test: $(VENV)/dev.stamp  ## run the tests (ARGS=… passes options to pytest)
@@ -46,6 +46,9 @@ bench: $(VENV)/dev.stamp  ## measure speeds beside the bare engine (ARGS="--jobs
 bench-postgres: $(VENV)/dev.stamp  ## measure speeds on a private Postgres (ARGS="--jobs 20000 --rounds 5")
 	@$(BIN)/python -m benchmarks.postgres $(ARGS)
 
+pictures: $(VENV)/dev.stamp  ## take a picture of every page of the dashboard, from the demo
+	@$(BIN)/python -m tests.browser.pictures docs/pictures
+
 cover: $(VENV)/dev.stamp  ## hold model and policy at full coverage
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m "not prove" tests/model tests/policy
@@ -58,7 +61,7 @@ format: $(VENV)/dev.stamp  ## format the code and mend what lint can mend
 
 lock: $(BIN)/pip  ## pin the newest allowed dependencies in requirements/*.txt
 	$(PIP) install uv==$(UV_VERSION)
-	$(COMPILE) --output-file requirements/run.txt pyproject.toml requirements/run.in
+	$(COMPILE) --output-file requirements/run.txt pyproject.toml requirements/run.in --extra web
 	$(COMPILE) --output-file requirements/dev.txt pyproject.toml requirements/dev.in \
 		--all-extras --constraint requirements/run.txt
 

@@ -177,3 +177,7 @@ def test_options_are_read_as_they_were_written(options):
 
 def test_options_that_nobody_wrote_are_the_defaults():
     assert decode_options(b"{}") == decode_options(encode_options(JobOptions())) == JobOptions()
+
+
+def test_options_that_no_caller_could_give_do_not_keep_a_job_from_being_read():
+    assert decode_options(b'{"queue": "<script>", "priority": 5}') == JobOptions()

@@ -1,4 +1,4 @@
-"""`drumline demo`: a small shop at work, on a SQLite file in a temporary folder."""
+"""`drumline demo`: a small shop at work with its dashboard, on a SQLite file in a temporary folder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ __all__ = ["add_to"]
 
 Seconds = Annotated[float | None, typer.Option("--seconds", min=0.1, help="End by itself after so long.")]
 
+Bind = Annotated[str, typer.Option("--web", metavar="HOST:PORT", help="Where to serve the dashboard.")]
+
 
 def add_to(app: typer.Typer) -> None:
     app.command("demo")(demo)
 
 
-def demo(seconds: Seconds = None) -> None:
+def demo(seconds: Seconds = None, bind: Bind = "127.0.0.1:8800") -> None:
     """See it work: a small shop with orders, mails, a report, failures and retries. Ctrl-C ends it."""
     with tempfile.TemporaryDirectory(prefix="drumline-demo-") as folder:
         os.environ["DRUMLINE_DEMO_STORE"] = f"sqlite:///{Path(folder) / 'shop.db'}"
@@ -28,7 +30,7 @@ def demo(seconds: Seconds = None) -> None:
         from drumline.demo.stage import perform
 
         try:
-            run_alone(perform(seconds))
+            run_alone(perform(seconds, bind))
         except KeyboardInterrupt:
             # Before the worker listened, or after it had stopped.
             return

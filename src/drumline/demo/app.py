@@ -13,7 +13,7 @@ import os
 from drumline import Context, Drumline, GiveUp, current
 from drumline.clock import pause
 
-__all__ = ["drum", "open_shop"]
+__all__ = ["drum", "encode_video", "keep_shop", "open_shop"]
 
 ITEMS = ("snare drum", "pair of sticks", "bass drum", "cymbal", "practice pad")
 
@@ -28,10 +28,10 @@ class PaymentTimeout(Exception):
 async def take_order(order: int, item: str) -> str:
     """An order makes further jobs: nobody waits for the card or the mail."""
     await asyncio.sleep(0.05)
-    await charge_card.enqueue(order, 10 + order % 90)
+    await charge_card.using(tags=["vip"] if order % 7 == 0 else []).enqueue(order, 10 + order % 90)
     await send_mail.enqueue(f"customer{order}@example.com", f"Thank you for the {item}")
     # The key: however often the order is touched, it is reminded of once.
-    await remind.using(delay="6s", key=f"remind-{order}").enqueue(order)
+    await remind.using(delay="45s", key=f"remind-{order}").enqueue(order)
     return f"order {order}: one {item}"
 
 
@@ -53,7 +53,7 @@ async def send_mail(to: str, subject: str) -> None:
 
 @drum.task(queue="mail")
 async def remind(order: int) -> None:
-    """Waits for a few seconds before it is due: it survives a restart."""
+    """Waits for a while before it is due: it survives a restart."""
     await asyncio.sleep(0.05)
     current().log("how did you like it?", order=order)
 
@@ -65,15 +65,19 @@ def resize_photo(item: str, width: int) -> str:
     return f"{item.replace(' ', '-')}-{width}.jpg"
 
 
-@drum.task(queue="reports", timeout="30s")
-async def build_report(ctx: Context, number: int) -> dict[str, int]:
-    """Long work that says how far it is."""
-    steps = 12
-    for step in range(steps):
-        await ctx.progress(step / steps, f"page {step + 1} of {steps}")
-        ctx.log("page written", page=step + 1)
-        await asyncio.sleep(0.4)
-    return {"report": number, "pages": steps}
+@drum.task(queue="reports", timeout="2m", priority=5)
+async def build_report(ctx: Context, number: int, api_key: str) -> dict[str, int]:
+    """Long work that says how far it is. The key is not shown anywhere: its name says that it is a secret."""
+    rows, step = 50_000, 2_000
+    ctx.log("starting export", report=number, api_key=api_key)
+    for done in range(step, rows + step, step):
+        await asyncio.sleep(0.9)
+        await ctx.progress(done / rows, f"Rows {done:,} of {rows:,}")
+        if done % 10_000 == 0:
+            ctx.log(f"{done:,} rows", rate=f"{step / 0.9:.0f}/s")
+        if done == 14_000:
+            ctx.log("slow page, reading it once more", level="warning", page=7)
+    return {"report": number, "rows": rows}
 
 
 @drum.task(queue="partners", max_attempts=3, backoff="300ms", give_up_on=PermissionError)
@@ -85,20 +89,41 @@ async def tell_partner(order: int) -> None:
     raise ConnectionError("partner.example refused the connection")
 
 
-@drum.schedule(every="2s")
+# A task whose code lives in another program: jobs for it wait until a worker that knows it comes.
+encode_video = drum.stub("encode_video", queue="video")
+
+
+@drum.schedule(every="10s")
 async def count_stock(ctx: Context) -> None:
-    """Every two seconds, once in the whole fleet."""
+    """Every ten seconds, once in the whole fleet."""
     await asyncio.sleep(0.1)
     ctx.log("counted", tick=str(ctx.tick))
 
 
 @drum.schedule(cron="*/5 * * * * *", timezone="Europe/Berlin", overlap="skip")
-async def close_the_till() -> None:
+async def close_the_till(ctx: Context) -> None:
     """At every fifth second; while one still runs, the next is skipped, and the ledger says so."""
-    await asyncio.sleep(1)
+    assert ctx.tick is not None
+    await asyncio.sleep(6 if ctx.tick.second == 30 else 1)
 
 
-@drum.schedule(every="10s", coordination="per_replica", run_on_startup=True)
+@drum.schedule(every="5m", max_attempts=1)
+async def sync_inventory() -> None:
+    await asyncio.sleep(0.8)
+
+
+@drum.schedule(cron="0 9 * * *", timezone="America/New_York")
+async def morning_report() -> None:
+    """At nine in New York, whatever the clocks do there."""
+    await asyncio.sleep(2)
+
+
+@drum.schedule(every="1h")
+async def expire_carts() -> None:
+    await asyncio.sleep(0.3)
+
+
+@drum.schedule(every="1m", coordination="per_replica", run_on_startup=True)
 async def warm_cache() -> None:
     """In every replica for itself, also when it starts."""
     await asyncio.sleep(0.05)
@@ -106,16 +131,26 @@ async def warm_cache() -> None:
 
 async def open_shop() -> None:
     """Customers come, one after the other, until this is cancelled."""
-    order = 0
+    order = 10_000
     while True:
         order += 1
         item = ITEMS[order % len(ITEMS)]
-        await take_order.enqueue(order, item)
+        await take_order.using(origin="POST /orders").enqueue(order, item)
         if order % 4 == 0:
             await drum.enqueue_many([resize_photo.call(item, width) for width in (320, 640, 1280)])
         if order % 10 == 1:
             # While one is being made, a second call makes no second job.
-            await build_report.using(key="report").enqueue(order)
+            await build_report.using(key="report", origin="POST /reports").enqueue(order, "sk-1234567890")
         if order % 12 == 5:
             await tell_partner.enqueue(order // 12)
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.9)
+
+
+async def keep_shop() -> None:
+    """Ann looks after it: now and then she gives a dead letter another chance, until this is cancelled."""
+    client = drum.client(via="http", who="ann")
+    while True:
+        await asyncio.sleep(25)
+        ids = [job.id async for job in client.jobs.find(task="tell_partner", state="dead", limit=1)]
+        if ids:
+            await client.jobs.retry(*ids, reason="the partner says that they are back")

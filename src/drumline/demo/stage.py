@@ -1,4 +1,4 @@
-"""The stage: worker, customers and picture in one process, until time is up or somebody presses Ctrl-C."""
+"""The stage: worker, customers, dashboard and picture in one process, until time is up or somebody presses Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import asyncio
 import logging
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.live import Live
 
 from drumline.clock import Clock, SystemClock
-from drumline.demo.app import drum, open_shop
+from drumline.demo.app import drum, keep_shop, open_shop
 from drumline.demo.news import News, Scene
+from drumline.demo.past import write_past
 from drumline.demo.picture import draw, line_of
+from drumline.errors import BadSettings
 from drumline.model.job import Job, JobState
 from drumline.model.query import JobFilter
 
@@ -27,36 +30,69 @@ LINE_EVERY = 1.0
 Show = Callable[[Scene], None]
 
 
-async def perform(seconds: float | None) -> None:
-    """Let the shop work for so long, or until Ctrl-C; then stop in good order and say what was done."""
+async def perform(seconds: float | None, bind: str) -> None:
+    """Let the shop work for so long, or until Ctrl-C; then stop in good order and say what was done.
+
+    `bind`: where to serve the dashboard.
+    """
     console = Console(highlight=False)
-    news = News(SystemClock())
     # A line of the engine would tear the picture apart; what it says is in the events.
     logging.getLogger("drumline").addHandler(logging.NullHandler())
+    pages = _open_pages(bind)
+    console.print("writing down the shop's last weeks …", soft_wrap=True)
+    await write_past(drum, SystemClock().now())
+    news = News(SystemClock())
     async with drum:
         drum.events.subscribe(news.hear)
         with ExitStack() as stack:
-            every, show = _open_view(console, stack)
-            await _play(news, every, show, seconds)
+            every, show = _open_view(console, stack, pages.address)
+            await _play(news, every, show, seconds, pages)
         total = (await drum.counts()).total
     console.print(f"the demo is over: {total.done} jobs done, {total.dead} dead, {total.unfinished} left in the file")
 
 
-def _open_view(console: Console, stack: ExitStack) -> tuple[float, Show]:
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """Where the dashboard is served, if it is."""
+
+    address: str
+    run: Callable[[], Awaitable[None]]
+
+
+def _open_pages(bind: str) -> _Pages:
+    try:
+        from drumline.web.access import PrivateAddress
+        from drumline.web.serve import open_socket, read_address, serve, visit_address
+    except ModuleNotFoundError as error:
+        return _Pages(f"(not served: it needs the package {error.name}, pip install 'drumline[web]')", _work)
+    auth = PrivateAddress()
+    host, port = read_address(bind)
+    try:
+        door = open_socket(host, port)
+    except BadSettings:
+        # Somebody else is there already; any free port will do.
+        door = open_socket(host, 0)
+    return _Pages(visit_address(door, auth), lambda: serve(drum, door, auth, _work))
+
+
+async def _work(leaving: asyncio.Event | None = None) -> None:
+    await drum.run(concurrency=20, until=leaving)
+
+
+def _open_view(console: Console, stack: ExitStack, address: str) -> tuple[float, Show]:
     """How often to look, and how to show it: as a picture that lives, or line by line where nobody watches."""
     if not console.is_terminal:
-        console.print("\n".join(_hints()), soft_wrap=True)
+        console.print("\n".join(_hints(address)), soft_wrap=True)
         return LINE_EVERY, lambda scene: console.print(line_of(scene), soft_wrap=True)
     live = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
-    hints = _hints()
+    hints = _hints(address)
     return LOOK_EVERY, lambda scene: live.update(draw(scene, hints), refresh=True)
 
 
-async def _play(news: News, every: float, show: Show, seconds: float | None) -> None:
-    worker = asyncio.create_task(drum.run(concurrency=20))
-    others = [asyncio.create_task(open_shop()), asyncio.create_task(_watch(news, every, show))]
-    parts = [worker, *others]
-    # Ctrl-C is the worker's: it drains, and its end is the end of the play.
+async def _play(news: News, every: float, show: Show, seconds: float | None, pages: _Pages) -> None:
+    others = (open_shop(), keep_shop(), _watch(news, every, show))
+    parts = [asyncio.ensure_future(part) for part in (pages.run(), *others)]
+    # Ctrl-C is the first one's: its worker drains, and its end is the end of the play.
     await asyncio.wait(parts, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for part in parts:
         part.cancel()
@@ -78,11 +114,12 @@ async def _newest(state: JobState) -> list[Job]:
     return [job async for job in drum.jobs.select(JobFilter(states=frozenset({state})), 12)]
 
 
-def _hints() -> list[str]:
-    """Commands to try in another terminal while it runs."""
+def _hints(address: str) -> list[str]:
+    """Where to look, and commands to try in another terminal while it runs."""
     program = "drumline" if shutil.which("drumline") else sys.argv[0]
     url = drum.settings.store.url
     return [
+        f"dashboard: {address}",
         "in another terminal:",
         f"  {program} jobs list --state dead --store {url}",
         f"  {program} queues pause mail --store {url}",

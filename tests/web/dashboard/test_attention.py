@@ -74,7 +74,7 @@ def test_of_very_many_tasks_with_dead_letters_the_rest_share_a_line():
         ([worker(state=ReplicaState.LOST)], "no worker is alive"),
         ([worker(role=Role.WEB)], "no worker is alive"),
         ([worker(queues=("other",))], "no live worker serves queue mail"),
-        ([worker(tasks=("other",))], "no live worker of it knows task send"),
+        ([worker(tasks=("other",))], "no live worker knows task send"),
     ],
 )
 def test_jobs_that_nobody_can_take_are_told_with_the_reason(workers, words):

@@ -73,3 +73,9 @@ def test_a_strip_is_told_in_words_too():
     strip = draw_strip([done(3, 1), done(2, 1, "dead"), done(1, 1)], 10)
     assert strip.words == "last 3 ticks: 2 done and 1 dead"
     assert draw_strip([], 10).words == "no ticks yet"
+
+
+def test_what_a_pause_has_passed_over_is_a_gap_at_the_right():
+    strip = draw_strip([done(1, 1)], 60, [AT + timedelta(minutes=number) for number in range(2, 40)])
+    assert [stroke.kind for stroke in strip.strokes] == ["done", *["skipped"] * 8]
+    assert strip.strokes[-1].title == "5 May 14:39:00 UTC · paused"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from drumline.model.job import Job, JobState
 from drumline.model.options import PRIVATE
@@ -34,6 +35,7 @@ async def show_dead(ask: Ask) -> dict[str, Any]:
         "total": max(total, len(found.items)),
         "is_cut": found.next is not None,
         "task": task or "",
+        "where": urlencode({"state": "dead", **({"task": task} if task else {})}),
         "tasks": sorted({row.task for row in rows}),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qsl
 from uuid import UUID
 
 import msgspec
@@ -61,7 +62,7 @@ async def choose_jobs(_ask: Ask, form: Form) -> Chosen:
         task = form.needed("task")
         where = JobFilter(states=frozenset({JobState.DEAD}), task=task)
         return Chosen(words=f"the dead letters of {task} with this error", where=where, kind=form.needed("group"))
-    wish = read_wish(form.single())
+    wish = read_wish(dict(parse_qsl(form.one("where"))))
     if form.one("all") and not wish.is_empty:
         return Chosen(words=_say_wish(wish), where=wish.where)
     raise Refusal(422, "Choose jobs first: tick some of them, or give a filter and choose all that fit it.")

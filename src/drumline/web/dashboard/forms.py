@@ -37,10 +37,6 @@ class Form(msgspec.Struct, frozen=True):
             raise Refusal(422, f"{name}: missing")
         return value
 
-    def single(self) -> dict[str, str]:
-        """The first value of each field."""
-        return dict(reversed(self.fields))
-
     @property
     def reason(self) -> str:
         return self.one("reason")[:LONGEST_REASON]
@@ -56,7 +52,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 def read_form(ask: Ask) -> Form:
-    """The body of a POST."""
+    """The query and the body of a POST."""
     kind = ask.request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/x-www-form-urlencoded":
         raise Refusal(415, "the body must be a form: application/x-www-form-urlencoded")
@@ -64,7 +60,7 @@ def read_form(ask: Ask) -> Form:
         fields = parse_qsl(ask.body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise Refusal(400, "the form cannot be read") from None
-    return _check(fields)
+    return _check([*ask.request.query_params.multi_items(), *fields])
 
 
 def read_query_form(ask: Ask) -> Form:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
@@ -64,6 +65,7 @@ async def show_jobs(ask: Ask) -> dict[str, Any]:
     return {
         "rows": [make_row(ask.web.drum, job) for job in jobs],
         "wish": wish,
+        "where": urlencode(wish.words),
         "words": {name: wish.words.get(name, "") for name in (*_WORDS, "id")},
         "next": found.next,
         "is_first": after is None,

@@ -128,12 +128,15 @@ def timeline(job: Job) -> list[Step]:
 
 
 def _without_echo(points: list[tuple[str, str, datetime]]) -> list[tuple[str, str, datetime]]:
-    """The end of the last attempt and the end of the job are one point, where they have one name."""
+    """The end of the last attempt and the end of the job are one point, told once."""
     kept: list[tuple[str, str, datetime]] = []
-    for point in points:
-        if kept and kept[-1][1] == point[1]:
+    for kind, label, at in points:
+        if kept and kept[-1][1] == label:
             kept.pop()
-        kept.append(point)
+        elif kept and kept[-1][1] in _BAD and kind == "dead":
+            _, before, at = kept.pop()
+            label = f"{before}, dead"
+        kept.append((kind, label, at))
     return kept
 
 

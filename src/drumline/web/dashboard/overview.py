@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from drumline.web.dashboard.depths import PACE_OVER, Depth, live_workers, measur
 from drumline.web.dashboard.frame import page
 from drumline.web.dashboard.minutes import Minutes, add_up
 from drumline.web.dashboard.plot import Plot, draw_bars, draw_lines, draw_spark
-from drumline.web.dashboard.schedules import ScheduleRow, make_schedule_row
+from drumline.web.dashboard.schedules import ScheduleRow, make_schedule_row, passed_over
 from drumline.web.dashboard.strips import draw_strip
 from drumline.web.dashboard.wording import per_cent, span_parts
 from drumline.web.site import Ask
@@ -129,13 +129,13 @@ def _plot_spans(low: list[float | None], high: list[float | None], minutes: Minu
 async def _schedules(
     ask: Ask, statuses: Sequence[ScheduleStatus], workers: Sequence[Replica], now: datetime
 ) -> list[ScheduleRow]:
-    """The ones that fire next; what is paused comes last."""
-    rows = [make_schedule_row(status, workers, now) for status in statuses]
-    never = datetime.max.replace(tzinfo=UTC)
-    rows.sort(key=lambda row: (row.next_at or never, row.name))
-    shown = rows[:MOST_SCHEDULES]
+    """The first by name, so that none changes its place under the reader's eyes."""
+    shown = [make_schedule_row(status, workers, now) for status in statuses[:MOST_SCHEDULES]]
     ticks = await asyncio.gather(*(ask.web.glance.newest_ticks(row.status, STRIP_PLACES) for row in shown))
-    return [row.with_strip(draw_strip(found, STRIP_PLACES)) for row, found in zip(shown, ticks, strict=True)]
+    return [
+        row.with_strip(draw_strip(found, STRIP_PLACES, passed_over(row.status, now, STRIP_PLACES)))
+        for row, found in zip(shown, ticks, strict=True)
+    ]
 
 
 def _deepest(depths: Sequence[Depth]) -> list[Depth]:

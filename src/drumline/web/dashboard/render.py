@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -28,6 +29,10 @@ class Links:
         """The address of a page, with a query of what is given."""
         words = {name: value for name, value in query.items() if value not in (None, "", ())}
         return f"{self.base}/{path}" + (f"?{urlencode(words, doseq=True)}" if words else "")
+
+    def deed(self, action: str, fields: Iterable[tuple[str, object]], back: str) -> str:
+        """Where the form of an action is sent. What it is about stands in the address: no byte of it is lost."""
+        return f"{self.base}/do/{action}?{urlencode([*fields, ('back', back)])}"
 
     def job(self, job_id: str) -> str:
         return f"{self.base}/jobs/{quote(job_id, safe='')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,15 +15,15 @@ from drumline.model.view import span_text
 from drumline.policy.rule import describe
 from drumline.web.answers import Refusal
 from drumline.web.dashboard.frame import page
-from drumline.web.dashboard.schedules import coverage_of, make_schedule_row, next_runs
-from drumline.web.dashboard.strips import LATE, draw_strip, kind_of
+from drumline.web.dashboard.schedules import coverage_of, make_schedule_row, next_runs, passed_over
+from drumline.web.dashboard.strips import LATE, Strip, draw_strip, kind_of
 from drumline.web.site import Ask
 
 __all__ = ["show_schedule_page", "show_schedules"]
 
 ON_A_PAGE = 25
 STRIP_PLACES = 60
-LONG_STRIP_PLACES = 120
+LONG_STRIP_PLACES = 100
 TICKS_ON_A_PAGE = 25
 RUNS_AHEAD = 6
 _SAID = {
@@ -44,7 +45,7 @@ async def show_schedules(ask: Ask) -> dict[str, Any]:
     shown = behind[:ON_A_PAGE]
     ticks = await asyncio.gather(*(glance.newest_ticks(status, STRIP_PLACES) for status in shown))
     rows = [
-        make_schedule_row(status, workers, now).with_strip(draw_strip(found, STRIP_PLACES))
+        make_schedule_row(status, workers, now).with_strip(_draw(status, found, now, STRIP_PLACES))
         for status, found in zip(shown, ticks, strict=True)
     ]
     return {
@@ -64,8 +65,9 @@ async def show_schedule_page(ask: Ask) -> dict[str, Any]:
     after = ask.request.query_params.get("after") or None
     ledger = await glance.ticks(name, after, TICKS_ON_A_PAGE)
     newest = await glance.newest_ticks(status, LONG_STRIP_PLACES)
+    places = max(STRIP_PLACES, len(newest))
     return {
-        "row": make_schedule_row(status, workers, now).with_strip(draw_strip(newest, LONG_STRIP_PLACES)),
+        "row": make_schedule_row(status, workers, now).with_strip(_draw(status, newest, now, places)),
         "schedule": status.schedule,
         "rule": describe(status.schedule.rule),
         "runs": next_runs(status, now, RUNS_AHEAD),
@@ -74,10 +76,13 @@ async def show_schedule_page(ask: Ask) -> dict[str, Any]:
         "coverage": coverage_of(status, workers),
         "is_everywhere": status.schedule.coordination is Coordination.PER_REPLICA,
         "ticks": [_show_tick(tick) for tick in ledger.items],
-        "places": LONG_STRIP_PLACES,
         "next": ledger.next,
         "is_first": after is None,
     }
+
+
+def _draw(status: ScheduleStatus, ticks: list[Tick], now: datetime, places: int) -> Strip:
+    return draw_strip(ticks, places, passed_over(status, now, places))
 
 
 def _find(statuses: list[ScheduleStatus], name: str) -> ScheduleStatus:

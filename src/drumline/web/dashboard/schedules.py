@@ -17,7 +17,7 @@ from drumline.web.dashboard.rules import say_schedule
 from drumline.web.dashboard.strips import Strip
 from drumline.web.dashboard.wording import relative, wall
 
-__all__ = ["NextRun", "ScheduleRow", "coverage_of", "make_schedule_row", "next_runs"]
+__all__ = ["NextRun", "ScheduleRow", "coverage_of", "make_schedule_row", "next_runs", "passed_over"]
 
 # A change of the clocks that lies further ahead is no news yet.
 NOTES_AHEAD = timedelta(days=14)
@@ -71,6 +71,16 @@ def make_schedule_row(status: ScheduleStatus, workers: Sequence[Replica], now: d
         note=_note(status, runs, now),
         fired_by=_fired_by(status, workers),
     )
+
+
+def passed_over(status: ScheduleStatus, now: datetime, number: int) -> list[datetime]:
+    """The newest instants that came while it was paused, oldest first."""
+    if status.paused_at is None:
+        return []
+    try:
+        return times(status.schedule.rule).newest(status.paused_at, now, number)
+    except BadOption:
+        return []
 
 
 def next_runs(status: ScheduleStatus, now: datetime, number: int) -> list[NextRun]:

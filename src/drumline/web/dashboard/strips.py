@@ -44,9 +44,9 @@ class Strip(msgspec.Struct, frozen=True):
     words: str
 
 
-def draw_strip(ticks: Sequence[Tick], places: int) -> Strip:
-    """The newest ticks, given newest first, in so many places."""
-    shown: list[Tick] = []
+def draw_strip(ticks: Sequence[Tick], places: int, paused: Sequence[datetime] = ()) -> Strip:
+    """The newest ticks, given newest first, in so many places; and the instants that a pause has passed over since."""
+    shown = [_passed_over(instant) for instant in paused[-_MOST_OF_ONE_ROW:][::-1]]
     for tick in ticks:
         if tick.decision in _ABOUT_ITSELF:
             continue
@@ -59,6 +59,20 @@ def draw_strip(ticks: Sequence[Tick], places: int) -> Strip:
     first = places - len(shown)
     strokes = [_stroke(tick, first + place, longest) for place, tick in enumerate(shown)]
     return Strip(strokes, places * STEP - (STEP - WIDTH), _say(strokes))
+
+
+def _passed_over(instant: datetime) -> Tick:
+    """The row that this instant would have, had the pause ended."""
+    return Tick(
+        schedule="",
+        mark="",
+        replica="",
+        instant=instant,
+        decision=Decision.PAUSED,
+        reason="",
+        by="",
+        recorded_at=instant,
+    )
 
 
 def kind_of(tick: Tick) -> str:
@@ -91,7 +105,7 @@ def _height(run_time: timedelta | None, longest: timedelta) -> int:
 def _title(tick: Tick) -> str:
     at = f"{tick.instant:%-d %b %H:%M:%S} UTC"
     if tick.decision is Decision.PAUSED:
-        return f"paused from {at}"
+        return f"{at} · paused"
     if tick.decision is not Decision.FIRED:
         many = f"{tick.count:,} ticks " if tick.count > 1 else ""
         return f"{at} · {many}{_SKIPPING.get(tick.decision, tick.decision.value)}"

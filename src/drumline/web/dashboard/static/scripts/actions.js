@@ -32,6 +32,11 @@
     }
   }
 
+  // An answer to a question; not a look at the page, which may have been under way when the question came up.
+  function isDeed(event) {
+    return Boolean(event.detail.requestConfig && event.detail.requestConfig.verb === "post");
+  }
+
   function countTicks() {
     const ticked = document.getElementById("ticked");
     if (!ticked) return;
@@ -89,7 +94,7 @@
       dialog.showModal();
       const first = dialog.querySelector("[autofocus]");
       if (first) first.focus();
-    } else if (event.detail.target !== dialog && dialog.open) {
+    } else if (isDeed(event) && dialog.open) {
       dialog.close();
     }
   });
@@ -98,8 +103,7 @@
     toast(refusal(event.detail.xhr.responseText));
   });
   document.addEventListener("htmx:sendError", (event) => {
-    const verb = event.detail.requestConfig && event.detail.requestConfig.verb;
-    if (verb === "post") toast("The server does not answer. Nothing was done, or it is not known.");
+    if (isDeed(event)) toast("The server does not answer. Nothing was done, or it is not known.");
   });
   expire();
 })();

@@ -10,6 +10,7 @@
 
   function millis(value) {
     if (value === null || value === undefined) return "–";
+    if (value === 0) return "0";
     if (value < 999.5) return `${value.toFixed(0)} ms`;
     if (value < 99500) return `${(value / 1000).toFixed(value < 9950 ? 1 : 0)} s`;
     return `${(value / 60000).toFixed(0)} min`;
@@ -74,13 +75,15 @@
     const tip = document.createElement("div");
     tip.className = "tip hidden";
     const chart = { data };
+    // Half a step, so that the first and the last bar are whole.
+    const margin = kind === "bars" ? (data[0][1] - data[0][0]) / 2 : 0;
     const options = {
       width: element.clientWidth,
       height: HEIGHT,
-      padding: [8, kind === "bars" ? 4 : 12, 0, 0],
+      padding: [8, 16, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { show: kind === "lines", size: 6 } },
-      scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high * 1.08, 1)] } },
+      scales: { x: { time: true, range: (_, low, high) => [low - margin, high + margin] }, y: { range: (_, low, high) => [0, Math.max(high * 1.08, 1)] } },
       axes: axes(kind),
       series: series(kind),
       hooks: {
