@@ -12,7 +12,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix prove bench bench-postgres pictures cover format lock clean
+.PHONY: help demo test check matrix prove bench bench-postgres bench-peers pictures cover format lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -49,6 +49,9 @@ bench-postgres: $(VENV)/dev.stamp  ## measure speeds on a private Postgres (ARGS
 pictures: $(VENV)/dev.stamp  ## take a picture of every page of the dashboard, from the demo
 	@$(BIN)/python -m tests.browser.pictures docs/pictures
 
+bench-peers: $(VENV)/dev.stamp  ## measure beside other systems (ARGS="--store redis --peer arq --jobs 2000 --rounds 1")
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
+
 cover: $(VENV)/dev.stamp  ## hold model and policy at full coverage
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m "not prove" tests/model tests/policy
@@ -66,7 +69,7 @@ lock: $(BIN)/pip  ## pin the newest allowed dependencies in requirements/*.txt
 		--all-extras --constraint requirements/run.txt
 
 clean:  ## remove everything that make has made
-	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .bench-* dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Pip comes last into a new environment, so that its presence tells a whole one from a broken start.

@@ -1,0 +1,158 @@
+"""`make bench-peers`: Drumline and its peers through one harness; medians, ratios, JSON, and a page of the docs."""
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.environments import interpreter
+from benchmarks.peers.page import PAGE, keep, show, write_page
+from benchmarks.peers.place import FOLDER_NAME, URL_NAME
+from benchmarks.peers.systems import OURS, STORES, SYSTEMS, Store, System
+from tests.support import postgres, valkey
+
+POSTGRES = "16"
+TITLES = {
+    "sqlite": f"SQLite {sqlite3.sqlite_version}",
+    "postgres": f"Postgres {POSTGRES} (fsync and synchronous_commit on)",
+    "redis": "Valkey (appendonly, fsync every second)",
+}
+_DEADLINE = 240.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make bench-peers", description=__doc__)
+    parser.add_argument("--store", choices=STORES, action="append", help="only this store; may be repeated")
+    parser.add_argument("--peer", metavar="NAME", action="append", help="only this peer; may be repeated")
+    parser.add_argument("--jobs", type=int, default=50_000, help="at most; slow systems are given fewer")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--page", action="store_true", help=f"only write {PAGE} from the last results")
+    given = parser.parse_args()
+    if given.page:
+        write_page()
+        return
+    for store in given.store or STORES:
+        systems = [system for system in SYSTEMS if system.store == store and _is_asked(system, given.peer)]
+        result = compare(store, systems, given.jobs, given.rounds)
+        print(f"\n{result['title']}\n{show(result)}\n{keep(result)}\n", flush=True)
+
+
+def _is_asked(system: System, peers: Sequence[str] | None) -> bool:
+    return peers is None or system.name.startswith(OURS) or system.name.lower() in {peer.lower() for peer in peers}
+
+
+def compare(store: Store, systems: Sequence[System], jobs: int, rounds: int) -> dict[str, Any]:
+    """Every system once in each round, so that a slow minute meets all of them. One that fails is left out."""
+    began = datetime.now(UTC)
+    found: dict[str, list[dict[str, float]]] = {}
+    facts: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    for number in range(rounds):
+        for system in systems:
+            if system.name in left_out:
+                continue
+            try:
+                figures, versions = measure(system, min(jobs, system.most_jobs))
+            except Failure as failure:
+                if system.name == OURS:
+                    raise
+                left_out[system.name] = str(failure)
+                found.pop(system.name, None)
+                print(f"{store}: {system.name} is left out: {failure}", flush=True)
+                continue
+            found.setdefault(system.name, []).append(figures)
+            facts[system.name] = {
+                "versions": versions,
+                "settings": system.settings,
+                "keeps": system.keeps,
+                "jobs": min(jobs, system.most_jobs),
+            }
+            print(f"{store}: round {number + 1} of {rounds}: {system.name}: {figures['drain']:,.0f} jobs/s", flush=True)
+    return {
+        "store": store,
+        "title": TITLES[store],
+        "date": f"{began:%Y-%m-%d %H:%M} UTC",
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, uvloop",
+        "command": f"make bench-peers ARGS={shlex.quote(shlex.join(sys.argv[1:]))}",
+        "rounds": rounds,
+        "systems": {name: fact for name, fact in facts.items() if name in found},
+        "left_out": left_out,
+        "found": found,
+    }
+
+
+class Failure(Exception):
+    """A system could not be installed or measured; the message is one line that says why."""
+
+
+def measure(system: System, jobs: int) -> tuple[dict[str, float], dict[str, str]]:
+    """What one round finds of a system, and the versions of its packages."""
+    try:
+        python = interpreter(system)
+    except subprocess.CalledProcessError as error:
+        raise Failure(f"not installed: {_last_line(error.stderr)}") from error
+    idle, _ = _drive(system, python, "idle", jobs)
+    load, versions = _drive(system, python, "load", jobs)
+    return {**load, **idle}, versions
+
+
+def _drive(system: System, python: str, part: str, jobs: int) -> tuple[dict[str, float], dict[str, str]]:
+    """One part of the measures, in a process of its own on an empty store of its own."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder, _empty_store(system, folder) as url:
+        module = f"benchmarks.peers.adapters.{system.adapter}"
+        command = [python, "-m", "benchmarks.peers.drive", part, module, str(jobs), *system.packages]
+        variables = {**os.environ, **system.variables, URL_NAME: url, FOLDER_NAME: folder}
+        with (Path(folder) / "drive.log").open("wb") as log:
+            # A session of its own, so that nothing of it outlives the measure.
+            driver = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
+        try:
+            code = driver.wait(_DEADLINE)
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"{part}: not within {_DEADLINE:.0f} s") from error
+        finally:
+            _end_session(driver)
+        if code != 0:
+            raise Failure(f"{part}: {_last_line((Path(folder) / 'drive.log').read_text())}")
+        answer = json.loads((Path(folder) / "found.json").read_text())
+    return answer["found"], answer["versions"]
+
+
+@contextmanager
+def _empty_store(system: System, folder: str) -> Iterator[str]:
+    match system.store:
+        case "sqlite":
+            yield f"sqlite:///{folder}/bench.db"
+        case "postgres":
+            with postgres.new_server(POSTGRES, settings=("shared_buffers=256MB",)) as server:
+                yield server.url
+        case "redis":
+            with valkey.new_server("--save", "", "--appendonly", "yes", "--appendfsync", "everysec") as server:
+                yield server.url
+
+
+def _end_session(driver: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(driver.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    driver.wait()
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else "it said nothing"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One module for each system: how it is set up, given jobs, run, and asked what is unfinished."""

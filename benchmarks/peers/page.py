@@ -1,0 +1,73 @@
+"""The page `docs/benchmarks.md`, made of the last results of each store."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.compare import lay_out, make_rows
+from benchmarks.peers.systems import OURS, STORES
+
+RESULTS = Path(".bench-results")
+PAGE = Path("docs/benchmarks.md")
+
+_HEAD = """# Beside other systems
+
+One harness gives every system the same no-op job on the same machine in the same run: one worker process, jobs
+counted to have run once each. Systems take turns round by round, each on a new server of its own with durable
+settings; a cell is the median of the rounds with [least..most], and a ratio is the median of the rounds' ratios. Two
+machines differ, and one machine differs from itself an hour later: compare inside one table.
+
+- *One by one*: one caller awaits each enqueue. *100 callers*: so many at once, where the client is asynchronous.
+  *Bulk*: 1,000 jobs a call, where the system has such a call.
+- *Drain*: from the first job's first line until the store holds nothing unfinished. *CPU* is that of the worker.
+- *Pick-up*: from the call of enqueue to the first line of the job in a worker with nothing else to do, 200 jobs.
+- *Memory*: resident, of the worker and its children, after one job.
+
+Of CPU, pick-up and memory less is better, so a ratio below 1 is in our favour; of the others, one above 1.
+This page is written by `make bench-peers ARGS=--page` from the last results of `make bench-peers`.
+"""
+
+
+def write_page() -> None:
+    """Write the page anew from the results that are there."""
+    results = [json.loads(path.read_text()) for store in STORES if (path := RESULTS / f"{store}.json").exists()]
+    PAGE.write_text("\n".join([_HEAD, *(_section(result) for result in results)]))
+
+
+def keep(result: dict[str, Any]) -> Path:
+    """Keep what was found on one store, for the page."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{result['store']}.json"
+    path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    return path
+
+
+def show(result: dict[str, Any]) -> str:
+    """The table of one store."""
+    peers = [name for name in result["found"] if not name.startswith(OURS)]
+    return lay_out(make_rows(result["found"], OURS, peers))
+
+
+def _section(result: dict[str, Any]) -> str:
+    facts = [["", "versions", "settings", "what it keeps of a job", "jobs"]]
+    for name, system in result["systems"].items():
+        versions = ", ".join(f"{package} {version}" for package, version in system["versions"].items())
+        facts.append([name, versions, system["settings"], system["keeps"], f"{system['jobs']:,}"])
+    left_out = [f"Left out: {name}: {reason}" for name, reason in result["left_out"].items()]
+    return "\n".join(
+        [
+            f"## {result['title']}",
+            "",
+            f"{result['date']}, {result['machine']}; {result['rounds']} rounds by",
+            "",
+            "```console",
+            f"$ {result['command']}",
+            "```",
+            "",
+            show(result),
+            "",
+            lay_out(facts),
+            "",
+            *(f"{line}\n" for line in left_out),
+        ]
+    )
