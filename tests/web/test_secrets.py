@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import pytest
 
 from drumline import Context, Drumline, Secret
+from drumline.web.dashboard.entries import DASHBOARD
 from tests.support.waiting import eventually
 from tests.web.browser import Answer, Browser, bearer, living
 from tests.web.shop import AUTH, TOKENS, make_shop, serve, work_off
@@ -18,6 +19,9 @@ PAGES = (
     *(f"{API}/{path}" for path in ("jobs", "jobs?state=dead", "schedules", "schedules/nightly", "audit", "workers")),
     *(f"{API}/{path}" for path in ("counts", "series", "queues", "tasks", "schedules/nightly/ticks", "openapi.json")),
     *(f"/actuator/{path}" for path in ("jobs", "tasks", "metrics", "info")),
+    # The dashboard, and whatever is added to it.
+    *(f"/admin/jobs{entry.path}" for entry in DASHBOARD if entry.method == "GET" and "{" not in entry.path),
+    "/admin/jobs/schedules/nightly",
 )
 
 
@@ -40,13 +44,15 @@ def add_bank(drum: Drumline) -> None:
 async def ask_with_canary(admin: Browser) -> list[Answer]:
     """Say the canary wherever something can be said."""
     given = {"account": CANARY, "deep": {"password": CANARY}}
-    options = {"meta": {"token": CANARY}, "tags": [CANARY]}
+    options = {"meta": {"token": CANARY}, "tags": [CANARY], "key": f"of {CANARY}", "on_conflict": "raise"}
     schedule = {"task": "call_bank", "every": "1h", "name": "nightly", "args": given}
     return [
         await admin.post(f"{API}/jobs", {"task": "call_bank", "args": given, "options": options}),
         await admin.post(
-            f"{API}/jobs", {"task": "call_bank", "args": {**given, "deep": {"fail": True}}, "options": options}
+            f"{API}/jobs",
+            {"task": "call_bank", "args": {**given, "deep": {"fail": True}}, "options": {**options, "key": CANARY}},
         ),
+        await admin.post(f"{API}/jobs", {"task": "call_bank", "args": given, "options": options}),
         await admin.post(f"{API}/jobs", {"task": "call_bank", "args": {"account": [CANARY], "deep": 5}}),
         await admin.post(f"{API}/schedules", schedule),
         await admin.post(f"{API}/schedules/nightly/trigger", {"reason": f"password={CANARY}"}),
@@ -71,15 +77,18 @@ async def test_a_canary_is_seen_nowhere(drum, caplog):
     admin = Browser(app).known_as(bearer(TOKENS["admin"]))
     async with living(app):
         seen = await ask_with_canary(admin)
-        assert [answer.status for answer in seen] == [201, 201, 422, 201, 201, 422, 422, 404, 404, 404, 401]
+        assert [answer.status for answer in seen] == [201, 201, 409, 422, 201, 201, 422, 422, 404, 404, 404, 401]
         await work_off(drum)
         for made in seen[:2]:
             seen.append(await admin.get(f"{API}/jobs/{made.json['id']}"))
             assert (seen[-1].status, seen[-1].json["args"]["account"]) == (200, "***")
+            seen.append(await admin.get(f"/admin/jobs/jobs/{made.json['id']}"))
+            assert (seen[-1].status, "call_bank" in seen[-1].text) == (200, True)
             token = (await drum.jobs.get(made.json["id"])).tracking_token
             seen += [await admin.get(f"/track/{token}"), await admin.get(f"/track/{token}", accept="text/html")]
         pages = [await admin.get(path) for path in PAGES]
-        assert {answer.status for answer in pages} == {200}
+        # A page that asks whether something shall be done has to be told what.
+        assert {answer.status for answer in pages} == {200, 422}
         async with admin.open(f"{API}/events") as stream:
             await eventually(lambda: "event: reset" in stream.text)
         assert [answer.text for answer in (*seen, *pages, stream) if CANARY in answer.text] == []

@@ -13,6 +13,7 @@ from drumline.errors import (
     BadOption,
     DrumlineError,
     JobNotFound,
+    KeyTaken,
     StoreError,
     UnknownSchedule,
     UnknownTask,
@@ -67,6 +68,11 @@ def answer_error(error: DrumlineError) -> Refusal:
             # Without what was given: it may be anything, and whoever asks knows it.
             message = f"must be {error.expected}"
             return Refusal(422, f"{error.option} {message}", problems=((error.option, message),))
+        case KeyTaken():
+            # Without the key, which may be made of an argument that is hidden elsewhere.
+            return Refusal(
+                409, f"task {error.task}: its unique key is held by job {error.job_id}; nothing was enqueued"
+            )
         case StoreError():
             return Refusal(503, "the store is out of reach; try again", headers={"Retry-After": "1"})
         case _:

@@ -65,7 +65,7 @@ def make_row(drum: Drumline, job: Job) -> JobRow:
         error=cut(error, _LONGEST_ERROR) if job.state is not JobState.DONE else "",
         progress=None if job.progress is None else job.progress.value,
         message="" if job.progress is None else redact.text(job.progress.message),
-        tags=job.tags,
+        tags=tuple(map(redact.text, job.tags)),
         schedule=job.schedule,
         replica=job.replica,
         at=_at(job),
