@@ -12,7 +12,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix prove bench bench-postgres bench-peers pictures cover format lock clean
+.PHONY: help demo test check matrix prove bench bench-postgres bench-peers bench-writers pictures cover format lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -51,6 +51,9 @@ pictures: $(VENV)/dev.stamp  ## take a picture of every page of the dashboard, f
 
 bench-peers: $(VENV)/dev.stamp  ## measure beside other systems (ARGS="--store redis --peer arq --jobs 2000 --rounds 1")
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
+
+bench-writers: $(VENV)/dev.stamp  ## measure what hints cost 32 writers on a private Postgres (ARGS="--pairs 8 --seconds 3")
+	@$(BIN)/python -m benchmarks.writers $(ARGS)
 
 cover: $(VENV)/dev.stamp  ## hold model and policy at full coverage
 	$(BIN)/coverage erase

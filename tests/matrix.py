@@ -33,6 +33,13 @@ SERVERS = (
         tests=(*SUITE, "tests/stores/test_postgres_plans.py"),
     ),
     Server(
+        "Postgres 15 of this system",
+        {"DRUMLINE_TEST_STORES": "postgres", "DRUMLINE_TEST_POSTGRES_VERSION": "15"},
+        program="/usr/lib/postgresql/15/bin/postgres",
+        remedy="apt-get install postgresql-15",
+        tests=(*SUITE, "tests/stores/test_postgres_plans.py", "tests/stores/test_postgres_function.py"),
+    ),
+    Server(
         "Postgres 16 through pgbouncer in transaction mode",
         {"DRUMLINE_TEST_STORES": "postgres", "DRUMLINE_TEST_POSTGRES_POOLED": "1"},
         program="pgbouncer",

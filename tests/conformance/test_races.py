@@ -24,9 +24,12 @@ from tests.support.build import (
     tick_at,
     unique,
 )
+from tests.support.makers import racing
 from tests.support.players import take_all
 from tests.support.promises import promises
 from tests.support.waiting import run_together
+
+pytestmark = pytest.mark.parametrize("maker", racing(), ids=lambda maker: maker.name)
 
 THREADS = 8
 

@@ -7,7 +7,7 @@ import pytest
 
 from drumline.clock import ManualClock
 from tests.support.build import new_job, new_schedule
-from tests.support.makers import Maker, chosen
+from tests.support.makers import Maker, racing
 from tests.support.players import (
     Fleet,
     drain,
@@ -20,7 +20,7 @@ from tests.support.players import (
 from tests.support.promises import promises
 from tests.support.rig import Rig, new_rig
 
-SHARED = [maker for maker in chosen() if maker.is_shared]
+SHARED = [maker for maker in racing() if maker.is_shared]
 
 pytestmark = pytest.mark.parametrize("maker", SHARED, ids=lambda maker: maker.name)
 

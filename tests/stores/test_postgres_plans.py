@@ -159,6 +159,7 @@ def test_a_claim_of_a_million_costs_no_more_than_one_of_a_thousand():
         few.fill(1_000)
         many.fill(1_000_000)
         ratios = [_millis(many) / _millis(few) for _ in range(25)]
+        print(f"a claim of 1,000,000 ÷ one of 1,000: {statistics.median(ratios):.2f}")
         assert statistics.median(ratios) <= 1.5
     finally:
         few.close()

