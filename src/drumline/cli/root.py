@@ -10,7 +10,21 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from drumline.cli import config, demo, enqueue, jobs, ledger, migrate, queues, schedules, tasks, web, work, workers
+from drumline.cli import (
+    config,
+    demo,
+    enqueue,
+    jobs,
+    ledger,
+    migrate,
+    queues,
+    schedules,
+    stats,
+    tasks,
+    web,
+    work,
+    workers,
+)
 from drumline.cli.exits import Exit, exit_of
 from drumline.cli.show import complain
 from drumline.errors import DrumlineError
@@ -100,6 +114,7 @@ app.add_typer(schedules.app, name="schedules")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(queues.app, name="queues")
 workers.add_to(app)
+stats.add_to(app)
 tasks.add_to(app)
 migrate.add_to(app)
 app.add_typer(config.app, name="config")

@@ -14,14 +14,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from drumline.model.job import WAITING, Job
-from drumline.model.options import PRIVATE
 from drumline.model.query import By
-from drumline.model.replica import Replica, ReplicaState, Role
+from drumline.model.replica import Replica
 from drumline.model.view import instant_text, span_text
+from drumline.policy.serving import live_workers, serves
 
 __all__ = ["why_waiting"]
-
-_WORKING = (Role.COMBINED, Role.WORKER)
 
 
 def why_waiting(job: Job, workers: Sequence[Replica], paused: Mapping[str, By], now: datetime) -> str:
@@ -53,9 +51,9 @@ def _why_paused(queue: str, by: By) -> str:
 
 
 def _why_not_taken(job: Job, workers: Sequence[Replica], waited: str) -> str:
-    live = [worker for worker in workers if worker.state is ReplicaState.RUNNING and worker.info.role in _WORKING]
+    live = live_workers(workers)
     able = [worker for worker in live if job.task in worker.info.tasks]
-    serving = [worker for worker in able if _serves(worker, job.queue)]
+    serving = [worker for worker in able if serves(worker, job.queue)]
     if not live:
         return f"unclaimable for {waited}: no worker is alive"
     if not able:
@@ -66,13 +64,6 @@ def _why_not_taken(job: Job, workers: Sequence[Replica], waited: str) -> str:
     if all(len(worker.running) >= worker.info.slots for worker in serving):
         return f"due for {waited}: all slots are busy, {slots} in {len(serving)} live workers"
     return f"due for {waited}: it is taken in its turn, after jobs of higher priority or an earlier due time"
-
-
-def _serves(worker: Replica, queue: str) -> bool:
-    """No queues named means every queue, but for the private ones of other replicas."""
-    if worker.info.queues:
-        return queue in worker.info.queues
-    return not queue.startswith(PRIVATE)
 
 
 def _rounded(span: timedelta) -> str:

@@ -7,19 +7,16 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from drumline.errors import BadOption
 from drumline.model.options import PRIVATE
 from drumline.model.query import Count
 from drumline.model.replica import Replica, ReplicaState
 from drumline.model.schedule import ScheduleStatus
-from drumline.policy.rule import times
+from drumline.policy.lateness import late_by
 from drumline.web.dashboard.depths import Depth
 from drumline.web.dashboard.wording import cut, plural, span
 
-__all__ = ["Item", "find_attention", "late_by"]
+__all__ = ["Item", "find_attention"]
 
-# A tick may be fired by a standby, after a grace, or be looked for at the next poll.
-LATE_AFTER = timedelta(seconds=15)
 # A queue is not unserved because its workers are just being replaced.
 UNSERVED_AFTER = timedelta(seconds=5)
 MOST_TASKS = 3
@@ -53,19 +50,6 @@ def find_attention(
         *(item for status in schedules if (item := _late(status, now))),
         *(item for worker in workers if (item := _ailing(worker))),
     ]
-
-
-def late_by(status: ScheduleStatus, now: datetime) -> timedelta | None:
-    """How long ago the schedule should have fired and has not; None if it is on time, or not meant to fire."""
-    if status.paused_at is not None or status.orphaned:
-        return None
-    try:
-        expected = times(status.schedule.rule).after(status.last_tick)
-    except BadOption:
-        return None
-    if expected is None or now - expected < max(LATE_AFTER, status.schedule.misfire_grace):
-        return None
-    return now - expected
 
 
 def _dead_letters(counts: Sequence[Count]) -> list[Item]:

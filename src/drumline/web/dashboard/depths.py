@@ -9,13 +9,13 @@ import msgspec
 
 from drumline.model.options import PRIVATE
 from drumline.model.query import By, Count, SeriesPoint
-from drumline.model.replica import Replica, ReplicaState, Role
+from drumline.model.replica import Replica
+from drumline.policy.serving import find_unserved, live_workers, serves
 
-__all__ = ["Depth", "find_unserved", "live_workers", "measure_depths"]
+__all__ = ["PACE_OVER", "Depth", "measure_depths"]
 
 # The pace of a queue is that of its last few minutes.
 PACE_OVER = timedelta(minutes=5)
-_WORKING = (Role.COMBINED, Role.WORKER)
 
 
 class Depth(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,25 +71,6 @@ def measure_depths(
     ]
 
 
-def live_workers(workers: Sequence[Replica]) -> list[Replica]:
-    """The replicas that take jobs now."""
-    return [worker for worker in workers if worker.state is ReplicaState.RUNNING and worker.info.role in _WORKING]
-
-
-def find_unserved(queue: str, rows: Sequence[Count], live: Sequence[Replica]) -> str:
-    """Why ready jobs of the queue cannot begin, as the rest of a sentence; empty if they can."""
-    if not any(row.ready for row in rows):
-        return ""
-    if not live:
-        return "no worker is alive"
-    serving = [worker for worker in live if _serves(worker, queue)]
-    if not serving:
-        return f"no live worker serves queue {queue}"
-    known = {task for worker in serving for task in worker.info.tasks}
-    unknown = sorted(row.task for row in rows if row.ready and row.task not in known)
-    return f"no live worker knows task {unknown[0]}" if unknown else ""
-
-
 def _measure(name: str, rows: Sequence[Count], live: Sequence[Replica], paused: By | None, pace: float) -> Depth:
     return Depth(
         name=name,
@@ -101,9 +82,5 @@ def _measure(name: str, rows: Sequence[Count], live: Sequence[Replica], paused: 
         pace=pace,
         paused=paused,
         unserved=find_unserved(name, rows, live),
-        served_by=sum(_serves(worker, name) for worker in live),
+        served_by=sum(serves(worker, name) for worker in live),
     )
-
-
-def _serves(worker: Replica, queue: str) -> bool:
-    return not worker.info.queues or queue in worker.info.queues

@@ -13,11 +13,12 @@ from drumline.model.options import PRIVATE
 from drumline.model.query import Count
 from drumline.model.replica import Replica
 from drumline.model.schedule import ScheduleStatus
+from drumline.policy.minutes import Minutes, add_up
+from drumline.policy.serving import live_workers
 from drumline.web.answers import Refusal
 from drumline.web.dashboard.attention import find_attention
-from drumline.web.dashboard.depths import PACE_OVER, Depth, live_workers, measure_depths
+from drumline.web.dashboard.depths import PACE_OVER, Depth, measure_depths
 from drumline.web.dashboard.frame import page
-from drumline.web.dashboard.minutes import Minutes, add_up
 from drumline.web.dashboard.plot import Plot, draw_bars, draw_lines, draw_spark
 from drumline.web.dashboard.schedules import ScheduleRow, make_schedule_row, passed_over
 from drumline.web.dashboard.strips import draw_strip

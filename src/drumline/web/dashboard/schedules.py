@@ -10,9 +10,9 @@ import msgspec
 from drumline.errors import BadOption
 from drumline.model.replica import Replica, ReplicaState, Role
 from drumline.model.schedule import Coordination, ScheduleStatus
+from drumline.policy.lateness import late_by
 from drumline.policy.rule import note, times
 from drumline.policy.zone import zone
-from drumline.web.dashboard.attention import late_by
 from drumline.web.dashboard.rules import say_schedule
 from drumline.web.dashboard.strips import Strip
 from drumline.web.dashboard.wording import relative, wall

@@ -1,16 +1,18 @@
-"""The minutes of the series as the charts need them: one number a minute, however many queues and tasks there are."""
+"""The minutes of the series as people look at them: a number a minute, however many queues and tasks there are."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 
 from drumline.model.query import HISTOGRAM_MILLIS, SeriesPoint
 
-__all__ = ["Minute", "Minutes", "add_up", "quantile"]
+__all__ = ["Minute", "Minutes", "add_up", "merge", "quantile"]
 
 _MINUTE = timedelta(minutes=1)
 _NOTHING = (0,) * (len(HISTOGRAM_MILLIS) + 1)
@@ -56,10 +58,10 @@ class Minutes(msgspec.Struct, frozen=True):
 
     def wait(self, share: float) -> float | None:
         """The same of all steps together."""
-        return quantile(_merge(step.wait for step in self.steps), share)
+        return quantile(merge(step.wait for step in self.steps), share)
 
     def run(self, share: float) -> float | None:
-        return quantile(_merge(step.run for step in self.steps), share)
+        return quantile(merge(step.run for step in self.steps), share)
 
 
 def add_up(points: Iterable[SeriesPoint], start: datetime, end: datetime, width: int = 1) -> Minutes:
@@ -77,14 +79,12 @@ def quantile(histogram: Sequence[int], share: float) -> float | None:
     total = sum(histogram)
     if not total:
         return None
-    wanted, seen = share * total, 0
-    for place, number in enumerate(histogram):
-        if number and seen + number >= wanted:
-            low = HISTOGRAM_MILLIS[place - 1] if place else 0
-            high = HISTOGRAM_MILLIS[place] if place < len(HISTOGRAM_MILLIS) else _BEYOND
-            return low + (high - low) * (wanted - seen) / number
-        seen += number
-    return float(_BEYOND)
+    wanted = min(share, 1) * total
+    reached = list(accumulate(histogram))
+    place = bisect_left(reached, wanted, lo=next(place for place, number in enumerate(histogram) if number))
+    low = HISTOGRAM_MILLIS[place - 1] if place else 0
+    high = HISTOGRAM_MILLIS[place] if place < len(HISTOGRAM_MILLIS) else _BEYOND
+    return low + (high - low) * (wanted - reached[place] + histogram[place]) / histogram[place]
 
 
 def _total(histogram: Sequence[int]) -> float:
@@ -96,10 +96,11 @@ def _total(histogram: Sequence[int]) -> float:
 def _step(at: datetime, points: Sequence[SeriesPoint]) -> Minute:
     # A dead job's last attempt has failed too: `failed` counts attempts.
     done, failed = sum(point.done for point in points), sum(point.failed for point in points)
-    return Minute(at, done, failed, _merge(point.wait for point in points), _merge(point.run for point in points))
+    return Minute(at, done, failed, merge(point.wait for point in points), merge(point.run for point in points))
 
 
-def _merge(histograms: Iterable[Sequence[int]]) -> tuple[int, ...]:
+def merge(histograms: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """One histogram of all of these."""
     merged = list(_NOTHING)
     for histogram in histograms:
         for place, number in enumerate(histogram):

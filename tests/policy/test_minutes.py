@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from drumline.model.query import HISTOGRAM_MILLIS, SeriesPoint, histogram_bucket
-from drumline.web.dashboard.minutes import add_up, quantile
-from drumline.web.dashboard.plot import draw_bars, draw_lines, draw_spark
+from drumline.policy.minutes import add_up, quantile
 
 START = datetime(2026, 5, 5, 14, 0, tzinfo=UTC)
 BUCKETS = len(HISTOGRAM_MILLIS) + 1
@@ -64,19 +63,6 @@ def test_how_many_ran_at_once_is_run_time_over_time():
     assert minutes.busy() == [pytest.approx(6 * 20_000 / 60_000)]
 
 
-def test_bars_stand_on_each_other_within_the_picture():
-    plot = draw_bars([START], [3], [1], "ended")
-    (bar,) = plot.bars
-    assert bar.failed_y >= 0
-    assert bar.failed_y + bar.failed_height == pytest.approx(bar.done_y)
-    assert bar.done_y + bar.done_height == pytest.approx(160)
-    assert plot.data == f"[[{int(START.timestamp())}],[3],[1]]"
-
-
-def test_a_chart_without_anything_says_so():
-    assert draw_bars([START], [0], [0], "ended").is_empty
-    assert draw_lines([START], [None], [None], "waits").is_empty
-
-
-def test_a_sparkline_of_nothing_is_flat():
-    assert draw_spark([0, 0]) == "0.0,26.0 220.0,26.0"
+def test_run_times_of_all_steps_together():
+    minutes = add_up([point(0, wait=(8,)), point(1, wait=(400,))], START, START + timedelta(minutes=2))
+    assert (minutes.run(0.99) or 0) > 250
