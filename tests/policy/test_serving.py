@@ -39,7 +39,7 @@ def test_a_worker_without_queues_serves_all_but_private_ones():
         ([Count(queue="mail", task="send", delayed=1)], [], ""),
         (READY, [], "no worker is alive"),
         (READY, [worker("low")], "no live worker serves queue mail"),
-        (READY, [worker(tasks=("greet",))], "no live worker of it knows task send"),
+        (READY, [worker(tasks=("greet",))], "no live worker knows task send"),
     ],
 )
 def test_why_ready_jobs_cannot_begin(rows, live, why):

@@ -142,3 +142,7 @@ def test_a_free_slot_means_that_its_turn_comes():
     assert why_waiting(job(), workers, {}, NOW) == (
         "due for 3m: it is taken in its turn, after jobs of higher priority or an earlier due time"
     )
+
+
+def test_what_the_store_calls_ready_is_due_though_the_clock_was_read_before():
+    assert why_waiting(job(due_at=LATER), [], {}, NOW).endswith("no worker is alive")

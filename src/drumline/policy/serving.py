@@ -34,4 +34,4 @@ def find_unserved(queue: str, rows: Sequence[Count], live: Sequence[Replica]) ->
         return f"no live worker serves queue {queue}"
     known = {task for worker in serving for task in worker.info.tasks}
     unknown = sorted(row.task for row in rows if row.ready and row.task not in known)
-    return f"no live worker of it knows task {unknown[0]}" if unknown else ""
+    return f"no live worker knows task {unknown[0]}" if unknown else ""

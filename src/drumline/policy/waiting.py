@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from drumline.model.job import WAITING, Job
+from drumline.model.job import WAITING, Job, JobState
 from drumline.model.query import By
 from drumline.model.replica import Replica
 from drumline.model.view import instant_text, span_text
@@ -28,6 +28,9 @@ def why_waiting(job: Job, workers: Sequence[Replica], paused: Mapping[str, By], 
         return ""
     if job.waits_for is not None:
         return f"waits for job {job.waits_for} to end"
+    # The store has said that it is due: the clock was read a little before.
+    if job.state is JobState.READY:
+        now = max(now, job.due_at)
     if job.due_at > now:
         return f"{_why_later(job)} {instant_text(job.due_at)}, in {_rounded(job.due_at - now)}"
     if job.queue in paused:
