@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,14 @@ from drumline.model.job import Job
 from drumline.model.query import Counts
 from drumline.model.replica import Replica
 from tests.end_to_end.homes import Home
+from tests.support.skew import skewed
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from drumline.cli import main; main()")
 APP = "tests.end_to_end.band:drum"
+NONE = timedelta()
+# A command may take long to start on a machine that has other things to do.
+PATIENCE = 120.0
 
 
 class Fleet:
@@ -42,13 +47,16 @@ class Fleet:
             "PYTHONPATH": str(ROOT),
         }
 
-    def start(self, *options: str, command: str = "worker", **settings: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, *options: str, command: str = "worker", skew: timedelta = NONE, **settings: str
+    ) -> subprocess.Popen[bytes]:
         """Start one more worker, or by `run` a scheduler too; settings by variable, `DRUMLINE_` left out."""
-        return self.launch([*COMMAND, command, self.app, *options], **settings)
+        return self.launch([*COMMAND, command, self.app, *options], skew, **settings)
 
-    def launch(self, command: Sequence[str], **settings: str) -> subprocess.Popen[bytes]:
-        """Start one more process on the fleet's store."""
-        environment = self._environment | {f"DRUMLINE_{name}": value for name, value in settings.items()}
+    def launch(self, command: Sequence[str], skew: timedelta = NONE, /, **settings: str) -> subprocess.Popen[bytes]:
+        """Start one more process on the fleet's store, by whose clock it is so much later."""
+        given = {f"DRUMLINE_{name}": value for name, value in settings.items()}
+        environment = self._environment | given | skewed(skew)
         worker = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
         self.workers.append(worker)
         return worker
@@ -63,14 +71,16 @@ class Fleet:
                 return
             worker.send_signal(signal.SIGCONT)
 
-    def command(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+    def command(self, *words: str, skew: timedelta = NONE) -> subprocess.CompletedProcess[bytes]:
         """Run a command of `drumline` on the fleet's store."""
-        return subprocess.run([*COMMAND, *words], env=self._environment, capture_output=True, check=False, timeout=30)
+        environment = self._environment | skewed(skew)
+        return subprocess.run([*COMMAND, *words], env=environment, capture_output=True, check=False, timeout=PATIENCE)
 
-    def program(self, module: str, *words: str) -> str:
+    def program(self, module: str, *words: str, skew: timedelta = NONE) -> str:
         """Run a module as a program on the fleet's store; what it prints."""
         words = (sys.executable, "-m", module, *words)
-        done = subprocess.run(words, env=self._environment, capture_output=True, text=True, check=False, timeout=30)
+        environment = self._environment | skewed(skew)
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
