@@ -49,7 +49,9 @@ def main() -> None:
 
 
 def _is_asked(system: System, peers: Sequence[str] | None) -> bool:
-    return peers is None or system.name.startswith(OURS) or system.name.lower() in {peer.lower() for peer in peers}
+    """By the name before a comma, which tells one setting of a system from another."""
+    name = system.name.partition(",")[0].lower()
+    return peers is None or name == OURS or name in {peer.lower() for peer in peers}
 
 
 def compare(store: Store, systems: Sequence[System], jobs: int, rounds: int) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def compare(store: Store, systems: Sequence[System], jobs: int, rounds: int) -> 
         "title": TITLES[store],
         "date": f"{began:%Y-%m-%d %H:%M} UTC",
         "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, uvloop",
-        "command": f"make bench-peers ARGS={shlex.quote(shlex.join(sys.argv[1:]))}",
+        "command": f'make bench-peers ARGS="{shlex.join(sys.argv[1:])}"',
         "rounds": rounds,
         "systems": {name: fact for name, fact in facts.items() if name in found},
         "left_out": left_out,
@@ -104,7 +106,10 @@ def measure(system: System, jobs: int) -> tuple[dict[str, float], dict[str, str]
         raise Failure(f"not installed: {_last_line(error.stderr)}") from error
     idle, _ = _drive(system, python, "idle", jobs)
     load, versions = _drive(system, python, "load", jobs)
-    return {**load, **idle}, versions
+    extra = load["extra runs"] + idle["extra runs"]
+    if extra and system.environment is None:
+        raise Failure(f"{extra:.0f} jobs ran more than once")
+    return {**load, **idle, "extra runs": extra}, versions
 
 
 def _drive(system: System, python: str, part: str, jobs: int) -> tuple[dict[str, float], dict[str, str]]:
@@ -150,8 +155,8 @@ def _end_session(driver: subprocess.Popen[bytes]) -> None:
 
 
 def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1].strip() if lines else "it said nothing"
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("WARNING", "["))]
+    return lines[-1] if lines else "it said nothing"
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ MEASURES = (
     Measure("pick-up p50", "ms", 1, min),
     Measure("pick-up p99", "ms", 1, min),
     Measure("memory", "MB", 0, min),
+    # Jobs that were run again although nothing had failed: they count once in every rate.
+    Measure("extra runs", "jobs", 0, min),
 )
 NONE = "–"
 
@@ -59,6 +61,11 @@ def find_ratio(ours: Sequence[Figures], theirs: Sequence[Figures], measure: Meas
     pairs = zip(ours, theirs, strict=True)
     ratios = [our[name] / their[name] for our, their in pairs if name in our and their.get(name)]
     return statistics.median(ratios) if ratios else None
+
+
+def find_gain(rounds: Sequence[Figures], one: str, other: str) -> float:
+    """The median over rounds of one measure by another of the same system."""
+    return statistics.median(figures[one] / figures[other] for figures in rounds)
 
 
 def show_figures(rounds: Sequence[Figures], measure: Measure) -> str:

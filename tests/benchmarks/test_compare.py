@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.peers.compare import MEASURES, find_best, find_ratio, lay_out, make_rows, show_figures
+from benchmarks.peers.compare import MEASURES, find_best, find_gain, find_ratio, lay_out, make_rows, show_figures
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
 DRAIN, BULK, P50 = BY_NAME["drain"], BY_NAME["bulk"], BY_NAME["pick-up p50"]
@@ -28,6 +28,11 @@ def test_a_ratio_is_the_median_of_the_ratios_of_each_round():
     ours = [{"drain": 100.0}, {"drain": 40.0}, {"drain": 300.0}]
     theirs = [{"drain": 25.0}, {"drain": 50.0}, {"drain": 75.0}]
     assert find_ratio(ours, theirs, DRAIN) == 4.0
+
+
+def test_a_gain_is_the_median_of_one_measure_by_another_in_each_round():
+    rounds = [{"bulk": 10.0, "drain": 1.0}, {"bulk": 6.0, "drain": 2.0}, {"bulk": 90.0, "drain": 3.0}]
+    assert find_gain(rounds, "bulk", "drain") == 10.0
 
 
 def test_rounds_that_do_not_pair_are_refused():

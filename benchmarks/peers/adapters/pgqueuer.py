@@ -1,6 +1,7 @@
 """PgQueuer on asyncpg."""
 
 import json
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from benchmarks.peers import adapter
 from benchmarks.peers.place import URL, ask_postgres
 from benchmarks.peers.starts import note
 
-BATCH = 1000
+BATCH = int(os.environ.get("DRUMLINE_BENCH_BATCH", "1000"))
 
 
 class Adapter(adapter.Adapter):

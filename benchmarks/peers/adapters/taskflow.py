@@ -38,4 +38,4 @@ class Adapter(adapter.Adapter):
         self._background.add_task(beat, n=number)
 
     async def count_unfinished(self) -> int:
-        return 0
+        return sum(1 for task in tasks.store.list() if task.end_time is None)
