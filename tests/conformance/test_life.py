@@ -6,6 +6,7 @@ import pytest
 from drumline.clock import ManualClock
 from drumline.errors import SchemaMismatch
 from drumline.model.query import JobFilter
+from drumline.policy.durability import check_durability
 from drumline.stores.base import Store
 from tests.support.build import done, new_job
 from tests.support.makers import Maker, chosen
@@ -105,6 +106,26 @@ def test_of_a_newer_schema_nothing_is_pending_but_a_refusal(maker: Maker, tmp_pa
         maker.age(rig.address)
         with pytest.raises(SchemaMismatch):
             rig.another().pending().run()
+
+
+@promises(
+    "inspect",
+    "What the store says of itself that bears on durability, by names of its own kind.",
+    "It need not be migrated, and nothing is changed.",
+)
+def test_a_store_tells_its_facts_before_it_is_migrated_and_stays_as_it_was(maker, tmp_path):
+    rig = Rig(maker, maker.address(tmp_path), ManualClock())
+    try:
+        pending = [migration.version for migration in rig.store.pending().run()]
+        facts = rig.store.inspect().run()
+        # What lives in memory has nothing to tell.
+        assert bool(facts) is maker.is_shared
+        assert {type(text) for fact in facts.items() for text in fact} <= {str}
+        assert [migration.version for migration in rig.store.pending().run()] == pending
+        rig.store.migrate().run()
+        assert check_durability(rig.store.kind, rig.store.inspect().run())
+    finally:
+        rig.close()
 
 
 @promises("now", "The fleet's clock, cut to whole milliseconds.")

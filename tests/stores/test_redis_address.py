@@ -5,7 +5,6 @@ import pytest
 from drumline.errors import BadSettings
 from drumline.stores.open import open_store
 from drumline.stores.redis.address import parse_address
-from drumline.stores.redis.durability import find_weaknesses
 
 
 @pytest.mark.parametrize(
@@ -60,25 +59,3 @@ def test_a_url_that_is_not_understood_is_refused_without_its_secrets(url):
         open_store(url)
     assert "expected redis://host:6379/0" in str(caught.value)
     assert "secret" not in str(caught.value)
-
-
-AOF = {"appendonly": "yes", "appendfsync": "always", "save": "", "maxmemory": "0", "maxmemory-policy": "noeviction"}
-
-
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({}, []),
-        ({"appendfsync": "everysec"}, ["last second"]),
-        ({"appendfsync": "no"}, ["last minute"]),
-        ({"appendonly": "no", "save": "3600 1"}, ["last snapshot"]),
-        ({"appendonly": "no"}, ["keeps nothing"]),
-        ({"maxmemory-policy": "allkeys-lru"}, []),
-        ({"maxmemory-policy": "allkeys-lru", "maxmemory": "1000"}, ["throws keys away"]),
-        ({"maxmemory-policy": "volatile-ttl", "maxmemory": "1", "appendonly": "no"}, ["throws", "keeps nothing"]),
-    ],
-)
-def test_what_a_server_may_lose_is_told(changed, told):
-    weaknesses = find_weaknesses(AOF | changed)
-    assert len(weaknesses) == len(told)
-    assert all(words in weakness for words, weakness in zip(told, weaknesses, strict=True))

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from drumline.cli import (
     config,
     demo,
+    doctor,
     enqueue,
     jobs,
     ledger,
@@ -117,6 +118,7 @@ workers.add_to(app)
 stats.add_to(app)
 tasks.add_to(app)
 migrate.add_to(app)
+doctor.add_to(app)
 app.add_typer(config.app, name="config")
 demo.add_to(app)
 

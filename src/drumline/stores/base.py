@@ -111,6 +111,12 @@ class Store(Protocol):
     def pending(self) -> Op[list[Pending]]:
         """The migrations that the store has not seen, in their order. Nothing is changed."""
 
+    def inspect(self) -> Op[dict[str, str]]:
+        """What the store says of itself that bears on durability, by names of its own kind.
+
+        It need not be migrated, and nothing is changed.
+        """
+
     def now(self) -> Op[datetime]:
         """The fleet's clock, cut to whole milliseconds."""
 

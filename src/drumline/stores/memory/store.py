@@ -74,6 +74,9 @@ class MemoryStore:
     def migrate(self) -> Op[None]:
         return self._step(lambda state, now: None)
 
+    def inspect(self) -> Op[dict[str, str]]:
+        return self._step(lambda state, now: {})
+
     def now(self) -> Op[datetime]:
         return self._step(lambda state, now: now)
 

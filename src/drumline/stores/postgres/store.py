@@ -30,6 +30,7 @@ from drumline.stores.postgres.connect import Place
 from drumline.stores.postgres.floors import Floors
 from drumline.stores.postgres.group import Group
 from drumline.stores.postgres.hot import HOT
+from drumline.stores.postgres.inspect import inspect
 from drumline.stores.postgres.plain import enqueue_plain, has_keys
 from drumline.stores.postgres.session import Make, Sessions
 from drumline.stores.postgres.step import Step
@@ -80,6 +81,10 @@ class PostgresStore:
 
     def pending(self) -> Op[list[Pending]]:
         return _in_thread(self.place.find_pending)
+
+    def inspect(self) -> Op[dict[str, str]]:
+        asked = "normal" if self._is_quick else "full"
+        return _in_thread(lambda: {**inspect(self.place), "store.synchronous": asked})
 
     def now(self) -> Op[datetime]:
         return self._op(self._now)

@@ -10,9 +10,9 @@ from redis.crc import key_slot
 
 from drumline.errors import SchemaMismatch, StoreError, StoreUnreachable, StoreUnusable
 from drumline.model.schema import Pending
+from drumline.policy.durability import check_redis
 from drumline.stores.redis.address import Address, Node, Wire
 from drumline.stores.redis.confirm import Confirm
-from drumline.stores.redis.durability import SETTINGS, find_weaknesses
 from drumline.stores.redis.scripts import SCRIPTS
 
 __all__ = ["AWAY", "SCHEMA", "Server", "translate"]
@@ -20,6 +20,8 @@ __all__ = ["AWAY", "SCHEMA", "Server", "translate"]
 # The version of keys and scripts that this code knows.
 SCHEMA = 1
 _OLDEST_VERSION = (6, 2)
+# What it is asked for, about its durability.
+_SETTINGS = ("appendonly", "appendfsync", "save", "maxmemory", "maxmemory-policy")
 
 logger = logging.getLogger("drumline.redis")
 
@@ -110,6 +112,17 @@ class Server:
             raise self._refusal(version)
         return [] if version == SCHEMA else [Pending(SCHEMA, "keys")]
 
+    def inspect(self) -> dict[str, str]:
+        """What the server says of its durability. Nothing is changed."""
+        try:
+            wire = self.open()
+        except Exception as error:
+            raise translate(error, self.shown) from error
+        try:
+            return self._read_settings(wire)
+        finally:
+            wire.disconnect()
+
     def see_schema(self, version: int | None, birth: bytes | None) -> None:
         """Refuse a version that is newer than this code; remember the store."""
         if version is not None and version > SCHEMA:
@@ -128,14 +141,20 @@ class Server:
 
     def _tell_durability(self, wire: Wire) -> None:
         """Say aloud, once, what of the promises this server weakens."""
-        try:
-            answers = ask(wire, [("CONFIG", "GET", name) for name in SETTINGS])
-        except exceptions.ResponseError:
+        facts = self._read_settings(wire)
+        if not facts:
             logger.info("%s: the server does not say how durable it is: see its own documentation", self.shown)
             return
-        facts = {answer[0].decode(): answer[1].decode() for answer in answers if answer}
-        for weakness in find_weaknesses(facts):
-            logger.warning("%s: %s", self.shown, weakness)
+        for finding in check_redis(facts):
+            logger.warning("%s: %s: %s", self.shown, finding.found, finding.do)
+
+    def _read_settings(self, wire: Wire) -> dict[str, str]:
+        """What bears on durability; nothing of a server that does not tell."""
+        try:
+            answers = ask(wire, [("CONFIG", "GET", name) for name in _SETTINGS])
+        except exceptions.ResponseError:
+            return {}
+        return {answer[0].decode(): answer[1].decode() for answer in answers if answer}
 
     def _open_by(self, node: Node | None) -> Wire:
         """A connection to the server, which is at this node, or known to it."""

@@ -59,6 +59,9 @@ class RedisStore:
     def pending(self) -> Op[list[Pending]]:
         return _in_thread(self._server.find_pending)
 
+    def inspect(self) -> Op[dict[str, str]]:
+        return _in_thread(self._server.inspect)
+
     def now(self) -> Op[datetime]:
         return _through(self._reads, operate.now)
 

@@ -18,7 +18,7 @@ from drumline.stores.sqlite.mounts import find_network_mount, read_mounts
 from drumline.stores.sqlite.mutex import WriteMutex
 from drumline.stores.statements import run
 
-__all__ = ["PATIENCE", "Place", "Synchronous", "is_affected_by_wal_reset", "translated"]
+__all__ = ["OLDEST_VERSION", "PATIENCE", "Place", "Synchronous", "is_affected_by_wal_reset", "translated"]
 
 # When a commit is on disk: before it is answered (full), or a little later (normal: a power cut may take the newest
 # commits with it).
@@ -26,7 +26,7 @@ Synchronous = Literal["full", "normal"]
 
 # How long to wait for somebody else's write, in seconds.
 PATIENCE = 10.0
-_OLDEST_VERSION = (3, 35, 0)
+OLDEST_VERSION = (3, 35, 0)
 # When the log holds so many pages, the writer's commit writes them back.
 _LOG_PAGES = 2000
 _LARGEST_KEPT_LOG = 64 * 1024 * 1024
@@ -54,8 +54,8 @@ class Place:
     def __init__(self, path: Path, synchronous: Synchronous, *, allow_network_fs: bool) -> None:
         self.path = path
         self.mutex = WriteMutex(path, PATIENCE)
-        self._synchronous = synchronous
-        self._allow_network_fs = allow_network_fs
+        self.synchronous = synchronous
+        self.allows_network_fs = allow_network_fs
 
     def connect_writer(self) -> sqlite3.Connection:
         """A connection that writes; only under the mutex."""
@@ -160,7 +160,7 @@ class Place:
             raise StoreUnusable(
                 f"{self.path}: SQLite cannot keep a write-ahead log here, only journal mode {mode}: use a local disk"
             )
-        connection.execute(_SYNCHRONOUS[self._synchronous])
+        connection.execute(_SYNCHRONOUS[self.synchronous])
         connection.execute(f"pragma wal_autocheckpoint = {_LOG_PAGES:d}")
         connection.execute(f"pragma journal_size_limit = {_LARGEST_KEPT_LOG:d}")
         connection.execute("pragma cache_size = -16000")
@@ -180,7 +180,7 @@ class Place:
             raise StoreUnusable(f"{self.path}: there is no folder {folder}: make it, or mend the path")
         if self.path.is_dir():
             raise StoreUnusable(f"{self.path}: this is a folder, and a store is a file: mend the path")
-        mount = None if self._allow_network_fs else find_network_mount(folder.resolve() / self.path.name, read_mounts())
+        mount = None if self.allows_network_fs else find_network_mount(folder.resolve() / self.path.name, read_mounts())
         if mount is not None:
             raise StoreUnusable(
                 f"{self.path}: {mount[0]} is a network file system ({mount[1]}), on which SQLite's locks do not hold:"
@@ -232,7 +232,7 @@ def is_affected_by_wal_reset(version: tuple[int, ...]) -> bool:
 def _check_version(version: tuple[int, ...]) -> None:
     """Refuse a library that is too old; say once of one that has a known fault how the fault is met."""
     shown = ".".join(map(str, version))
-    if version < _OLDEST_VERSION:
+    if version < OLDEST_VERSION:
         raise StoreUnusable(f"SQLite {shown} is too old: Drumline needs 3.35 or newer, use a newer Python")
     if is_affected_by_wal_reset(version):
         logger.info(

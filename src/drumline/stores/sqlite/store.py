@@ -26,6 +26,7 @@ from drumline.stores.forks import watch_forks
 from drumline.stores.relational import fire, listing, operate, produce, read, schedule
 from drumline.stores.sqlite import beat, claim, finish, purge, series
 from drumline.stores.sqlite.connect import Place, Synchronous
+from drumline.stores.sqlite.inspect import inspect
 from drumline.stores.sqlite.schema import find_pending
 from drumline.stores.sqlite.step import Step, settle
 from drumline.stores.sqlite.threads import Reader, Writer
@@ -70,6 +71,9 @@ class SqliteStore:
 
     def pending(self) -> Op[list[Pending]]:
         return _in_thread(lambda: find_pending(self._place.path))
+
+    def inspect(self) -> Op[dict[str, str]]:
+        return _in_thread(lambda: inspect(self._place))
 
     def now(self) -> Op[datetime]:
         async def asynchronous() -> datetime:
