@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from drumline import Context, Drumline
+from drumline.clock import fresh_id
 from drumline.errors import StoreUnreachable
 from drumline.stores.postgres import PostgresStore, patience
 from drumline.web import health
@@ -44,7 +45,9 @@ class Work:
     """A task that goes on until it is told to end, and what it has seen of its claim."""
 
     def __init__(self, url: str) -> None:
-        self.drum = Drumline(url)
+        # Its own: what one test leaves behind would be rescued, and run, in the next one.
+        self.namespace = f"t{fresh_id()}"
+        self.drum = Drumline(url, namespace=self.namespace)
         self.started: list[int] = []
         self.held: list[bool] = []
         self.may_end = asyncio.Event()
@@ -119,7 +122,7 @@ async def test_a_job_that_was_taken_over_during_the_silence_is_told(wall, server
         wall.fall_silent()
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute(
-                "update drumline.job set fence = fence + 1, replica = %s where id = %s", (REPLICA, job.id)
+                f'update "{work.namespace}".job set fence = fence + 1, replica = %s where id = %s', (REPLICA, job.id)
             )
         wall.open()
         # The first beat that is answered says so: the coroutine is cancelled, and sees why.
