@@ -12,7 +12,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix prove bench bench-postgres bench-peers bench-writers pictures cover format lock clean
+.PHONY: help demo test check matrix prove bench bench-postgres bench-peers bench-writers scale pictures cover format lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -45,6 +45,9 @@ bench: $(VENV)/dev.stamp  ## measure speeds beside the bare engine (ARGS="--jobs
 
 bench-postgres: $(VENV)/dev.stamp  ## measure speeds on a private Postgres (ARGS="--jobs 20000 --rounds 5")
 	@$(BIN)/python -m benchmarks.postgres $(ARGS)
+
+scale: $(VENV)/dev.stamp  ## time every page of the dashboard with two million jobs on Postgres (ARGS="--jobs 100000")
+	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
 pictures: $(VENV)/dev.stamp  ## take a picture of every page of the dashboard, from the demo
 	@$(BIN)/python -m tests.browser.pictures docs/pictures

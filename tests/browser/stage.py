@@ -18,8 +18,8 @@ T = TypeVar("T")
 BASE = "/admin/jobs"
 
 
-def make_shop() -> Drumline:
-    drum = Drumline("memory://")
+def make_shop(url: str) -> Drumline:
+    drum = Drumline(url)
 
     @drum.task(queue="mail", max_attempts=2, backoff="1ms")
     async def send_mail(user_id: int, subject: str = "Welcome") -> str:
@@ -55,8 +55,8 @@ def drum_gate(drum: Drumline) -> asyncio.Queue[None]:
 class Stage:
     """The server, until it is closed."""
 
-    def __init__(self) -> None:
-        self.drum = make_shop()
+    def __init__(self, url: str = "memory://") -> None:
+        self.drum = make_shop(url)
         self.web = Web(self.drum)
         self._auth = PrivateAddress()
         self._door = socket.create_server(("127.0.0.1", 0))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from drumline import Drumline
 from drumline.model.job import JobState
 from tests.browser.conftest import Complaints
 from tests.browser.stage import BASE, Stage
@@ -311,3 +312,30 @@ def test_a_traceback_is_copied(chromium, stage, complaints):
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert "ValueError: boom" in page.evaluate("navigator.clipboard.readText()")
     context.close()
+
+
+async def enqueue_very_many(drum: Drumline) -> None:
+    task = drum.find_task("send_mail")
+    for start in range(0, 100_000, 10_000):
+        await drum.enqueue_many([task.call(start + number) for number in range(10_000)])
+
+
+@pytest.mark.timeout(300)
+def test_one_pages_through_a_hundred_thousand_jobs(context, complaints, folder):
+    stage = Stage("sqlite:///shop.db")
+    try:
+        page = context.new_page()
+        complaints.watch(page)
+        page.goto(stage.address)
+        stage.do(enqueue_very_many)
+        page.goto(stage.url("/jobs"))
+        expect(page.get_by_role("link", name="All 100,000")).to_be_visible()
+        seen: set[str | None] = set()
+        for number in range(20):
+            seen |= {row.get_attribute("id") for row in page.locator(".jobs tbody tr").all()}
+            assert len(seen) == 50 * (number + 1)
+            before = page.url
+            page.get_by_role("link", name="Older").click()
+            page.wait_for_function("before => location.href !== before", arg=before)
+    finally:
+        stage.close()

@@ -10,12 +10,14 @@ import pytest
 
 from drumline.clock import fresh_id
 from drumline.model.claim import Share
+from drumline.model.query import JobFilter
 from drumline.stores.postgres import PostgresStore, beat, finish
 from drumline.stores.postgres.claim import Asked, claim, promote
 from drumline.stores.postgres.floors import Floors
 from drumline.stores.postgres.plain import enqueue_plain
 from drumline.stores.postgres.step import Step
 from drumline.stores.postgres.ways import WAYS
+from drumline.stores.relational import listing
 from drumline.stores.relational.fire import fire
 from tests.support.build import BY, REPLICA, done, new_job, new_schedule, replica_info, tick_at
 from tests.support.plans import Plan, explain
@@ -31,6 +33,15 @@ insert into "{namespace}".job (id, queue, task, state, rank, due, term, created,
 select gen_random_uuid(), %(queue)s, %(task)s, %(state)s, 0, 1000000000000 + n, 30000, 1000000000000 + n, '{{}}',
   %(options)s, 'manual'
 from generate_series(1, %(count)s) as n
+"""
+
+END = """
+insert into "{namespace}".history (
+  id, queue, task, state, due, fence, attempt, created, finished, expires, args, options, source, attempts, closed,
+  result_is_repr
+)
+select gen_random_uuid(), queue, task, 'o', due, 0, 1, created, due, due, args, options, source, '', 0, false
+from "{namespace}".job
 """
 
 
@@ -218,3 +229,11 @@ def test_statements_prepared_while_the_table_was_empty_stay_small():
     finally:
         connection.close()
         made.close()
+
+
+def test_a_page_of_all_jobs_reads_no_more_than_a_page_of_each_table(backlog):
+    backlog.connection.execute(END.format(namespace=backlog.namespace))
+    backlog.connection.execute(f'analyze "{backlog.namespace}".history')
+    walk, *_ = backlog.explain(listing.jobs(WAYS, Step(), JobFilter(), None, LIMIT))
+    assert walk.whole_scans() == []
+    assert walk.rows_read("job", "history") <= 2 * (LIMIT + 1)

@@ -101,8 +101,4 @@ def _step(at: datetime, points: Sequence[SeriesPoint]) -> Minute:
 
 def merge(histograms: Iterable[Sequence[int]]) -> tuple[int, ...]:
     """One histogram of all of these."""
-    merged = list(_NOTHING)
-    for histogram in histograms:
-        for place, number in enumerate(histogram):
-            merged[place] += number
-    return tuple(merged)
+    return tuple(map(sum, zip(_NOTHING, *histograms, strict=True)))

@@ -7,7 +7,6 @@ Never arguments, never an error but the one that was written for users. A job th
 from __future__ import annotations
 
 import inspect
-from html import escape
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from drumline.errors import JobNotFound
 from drumline.model.job import ENDED, Job, JobState
 from drumline.model.token import read_token
 from drumline.web.answers import Refusal, answer_json
+from drumline.web.dashboard.render import fill
 from drumline.web.show import redactor_of
 from drumline.web.site import Ask, Entry
 
@@ -35,8 +35,11 @@ async def answer_track(ask: Ask) -> Response:
     accepted = ask.request.headers.get("accept", "")
     if "text/html" not in accepted and "hx-request" not in ask.request.headers:
         return answer_json(status)
-    response = Response(_fragment(status, ask.request.url.path), media_type="text/html")
-    if job.state not in ENDED:
+    is_over = job.state in ENDED
+    path = ask.request.url.path
+    text = fill("track.html", status=status, is_over=is_over, path=path, look_every=LOOK_EVERY)
+    response = Response(text, media_type="text/html")
+    if not is_over:
         # For a page that is nothing but the fragment; htmx goes by the attributes instead.
         response.headers["Refresh"] = str(LOOK_EVERY)
     return response
@@ -77,19 +80,6 @@ def _status_json(ask: Ask, job: Job) -> dict[str, Any]:
         "result": redact.value(result),
         "error": None if job.user_error is None else redact.text(job.user_error),
     }
-
-
-def _fragment(status: dict[str, Any], path: str) -> str:
-    """A progress bar in words that every browser knows; while the job is unfinished it replaces itself."""
-    is_over = status["status"] in ("done", "dead", "cancelled")
-    again = "" if is_over else f' hx-get="{escape(path)}" hx-trigger="load delay:{LOOK_EVERY}s" hx-swap="outerHTML"'
-    value = "" if status["progress"] is None else f' value="{status["progress"]:.3f}"'
-    words = status["error"] or status["message"]
-    return (
-        f'<div class="drumline-track" data-status="{escape(status["status"])}"{again}>'
-        f'<progress max="1"{value}></progress> '
-        f"<span>{escape(status['status'])}</span> <span>{escape(words)}</span></div>\n"
-    )
 
 
 TRACK = (Entry(method="GET", path="/{token}", role=None, handle=answer_track),)

@@ -11,6 +11,7 @@ from drumline.client import Client
 from drumline.clock import Clock, SystemClock
 from drumline.schedules import Schedules
 from drumline.web.dashboard.glance import Glance
+from drumline.web.dashboard.quarters import Quarters
 from drumline.web.health import Pulse
 from drumline.web.metrics import open_metrics
 from drumline.web.pace import Pace
@@ -40,6 +41,7 @@ class Web:
         self.is_leaving = False
         self.sampler = Sampler(self)
         self.glance = Glance(self)
+        self.quarters = Quarters(self)
 
     def client(self, who: str) -> Client:
         """A client that acts in this person's name."""

@@ -2,11 +2,13 @@
 
 import asyncio
 import itertools
+from datetime import timedelta
 
 import pytest
 
 from drumline.errors import StoreUnreachable
 from drumline.web.dashboard.assets import FOREVER, name_of
+from drumline.web.web import Web
 from tests.web.browser import Browser, bearer
 from tests.web.dashboard.visitor import BASE, Visitor
 from tests.web.shop import AUTH, TOKENS, make_shop, serve, work_off
@@ -224,3 +226,24 @@ async def test_ten_tabs_ask_the_store_no_more_than_one(monkeypatch):
     await asyncio.gather(*(browser.get(f"{BASE}/") for _ in range(10)))
     assert next(asked) == 1
     await drum.close()
+
+
+async def test_the_day_is_read_once_and_then_only_what_is_new(drum, monkeypatch):
+    web = Web(drum)
+    asked = []
+    read = web.glance.series
+
+    async def note_and_read(start, end):
+        asked.append(end - start)
+        return await read(start, end)
+
+    monkeypatch.setattr(web.glance, "series", note_and_read)
+    await drum.enqueue("send_mail", user_id=1)
+    await work_off(drum)
+    now = await (await drum.store()).now()
+    for _ in range(2):
+        minutes = await web.quarters.day(now)
+        assert len(minutes.steps) == 96
+        assert sum(minutes.done) == 1
+    assert asked[0] == timedelta(days=1)
+    assert asked[1] <= timedelta(minutes=30)

@@ -1,20 +1,27 @@
 -- name: walk_all
--- All jobs, newest first, behind a place.
+-- All jobs, newest first, behind a place. Each half has an end of its own: else the planner sorts both tables.
 select created, id::text
 from (
-  select created, id
-  from {schema}.job
-  where (created, id) < (%(created)s, %(id)s::uuid)
-    and created >= %(from)s
+  (
+    select created, id
+    from {schema}.job
+    where (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created desc, id desc
+    limit %(limit)s
+  )
   union all
-  select created, id
-  from {schema}.history
-  where (created, id) < (%(created)s, %(id)s::uuid)
-    and created >= %(from)s
-  order by created desc, id desc
-  limit %(limit)s
+  (
+    select created, id
+    from {schema}.history
+    where (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created desc, id desc
+    limit %(limit)s
+  )
 ) as passed
 order by created desc, passed.id desc
+limit %(limit)s
 
 -- name: walk_unfinished
 -- Unfinished jobs.
@@ -78,41 +85,55 @@ limit %(limit)s
 -- Jobs of a schedule.
 select created, id::text
 from (
-  select created, id
-  from {schema}.job
-  where schedule = %(schedule)s
-    and (created, id) < (%(created)s, %(id)s::uuid)
-    and created >= %(from)s
+  (
+    select created, id
+    from {schema}.job
+    where schedule = %(schedule)s
+      and (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created desc, id desc
+    limit %(limit)s
+  )
   union all
-  select created, id
-  from {schema}.history
-  where schedule = %(schedule)s
-    and (created, id) < (%(created)s, %(id)s::uuid)
-    and created >= %(from)s
-  order by created desc, id desc
-  limit %(limit)s
+  (
+    select created, id
+    from {schema}.history
+    where schedule = %(schedule)s
+      and (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created desc, id desc
+    limit %(limit)s
+  )
 ) as passed
 order by created desc, passed.id desc
+limit %(limit)s
 
 -- name: walk_key
 -- Jobs with a unique key, of any task.
 select created, id::text
 from (
-  select created, id
-  from {schema}.job
-  where key = %(key)s
-    and (created, id) < (%(created)s, %(id)s::uuid)
-    and created >= %(from)s
+  (
+    select created, id
+    from {schema}.job
+    where key = %(key)s
+      and (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created desc, id desc
+    limit %(limit)s
+  )
   union all
-  select created, id
-  from {schema}.history
-  where key = %(key)s
-    and (created, id) < (%(created)s, %(id)s::uuid)
-    and created >= %(from)s
-  order by created desc, id desc
-  limit %(limit)s
+  (
+    select created, id
+    from {schema}.history
+    where key = %(key)s
+      and (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created desc, id desc
+    limit %(limit)s
+  )
 ) as passed
 order by created desc, passed.id desc
+limit %(limit)s
 
 -- name: pick_unfinished
 -- Those of the jobs that are unfinished and as the filter asks; and the present.

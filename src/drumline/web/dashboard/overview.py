@@ -27,8 +27,9 @@ from drumline.web.site import Ask
 
 __all__ = ["show_overview"]
 
-# How far back the charts look, how many minutes one step of them is, and what that is called.
-RANGES = {"hour": (timedelta(hours=1), 1, "Last hour"), "day": (timedelta(days=1), 15, "Last day")}
+# How far back the charts look, and what that is called.
+RANGES = {"hour": "Last hour", "day": "Last day"}
+_HOUR = timedelta(hours=1)
 MOST_SCHEDULES = 6
 MOST_QUEUES = 8
 STRIP_PLACES = 40
@@ -49,20 +50,19 @@ async def show_overview(ask: Ask) -> dict[str, Any]:
     name = ask.request.query_params.get("range", "hour")
     if name not in RANGES:
         raise Refusal(422, f"range: must be one of {', '.join(RANGES)}")
-    back, width, label = RANGES[name]
+    label = RANGES[name]
     glance = ask.web.glance
     now = await glance.now()
     end = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    counts, workers, paused, statuses, recent, points = await asyncio.gather(
+    counts, workers, paused, statuses, recent, minutes = await asyncio.gather(
         glance.counts(),
         glance.workers(),
         glance.paused_queues(),
         glance.schedules(),
         glance.series(end - PACE_OVER, end),
-        glance.series(end - back, end),
+        _read_hour(ask, end) if name == "hour" else ask.web.quarters.day(now),
     )
     depths = measure_depths(counts, workers, paused, recent)
-    minutes = add_up([point for point in points if not point.queue.startswith(PRIVATE)], end - back, end, width)
     return {
         "attention": find_attention(counts, depths, statuses, workers, now),
         "stats": _stats(minutes, counts, workers),
@@ -78,6 +78,11 @@ async def show_overview(ask: Ask) -> dict[str, Any]:
         "has_worker": bool(live_workers(workers)),
         "is_new": not counts and not statuses,
     }
+
+
+async def _read_hour(ask: Ask, end: datetime) -> Minutes:
+    points = await ask.web.glance.series(end - _HOUR, end)
+    return add_up([point for point in points if not point.queue.startswith(PRIVATE)], end - _HOUR, end)
 
 
 def _stats(minutes: Minutes, counts: Sequence[Count], workers: Sequence[Replica]) -> list[Stat]:
