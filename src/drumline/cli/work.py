@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from drumline.cli.exits import Exit
 from drumline.cli.options import App, AppArgument
 from drumline.cli.web import Auth, Dev, Web, open_pages, serve_pages
 from drumline.errors import BadOption
@@ -28,6 +30,9 @@ Queues = Annotated[
     str | None, typer.Option("--queues", metavar="A,B", help="Serve only these queues, the first one first.")
 ]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="The most jobs to run at once.")]
+Processes = Annotated[
+    int, typer.Option("--processes", min=1, help="So many processes of this command, each with its own slots.")
+]
 Drain = Annotated[bool, typer.Option("--drain", help="Stop when there is nothing left to do.")]
 
 
@@ -42,6 +47,7 @@ def run(
     app: App = None,
     queues: Queues = None,
     concurrency: Concurrency = None,
+    processes: Processes = 1,
     drain: Drain = False,
     web: Web = None,
     dev: Dev = False,
@@ -52,6 +58,10 @@ def run(
 
     if web is None and (dev or auth is not None):
         raise BadOption("--web", "given with --dev or --auth", web)
+    if processes > 1:
+        if web is not None:
+            raise BadOption("--processes", "1 with --web: an address is served by one process", processes)
+        _start_many("run", name or app, processes, queues, concurrency, drain=drain)
     start(name or app, Role.COMBINED, queues, concurrency, drain=drain, web=web, dev=dev, auth=auth)
 
 
@@ -60,11 +70,14 @@ def work(
     app: App = None,
     queues: Queues = None,
     concurrency: Concurrency = None,
+    processes: Processes = 1,
     drain: Drain = False,
 ) -> None:
     """Run jobs, and nothing else, until stopped. Ctrl-C or SIGTERM drains, a second one hurries."""
     from drumline.model.replica import Role
 
+    if processes > 1:
+        _start_many("worker", name or app, processes, queues, concurrency, drain=drain)
     start(name or app, Role.WORKER, queues, concurrency, drain=drain)
 
 
@@ -103,6 +116,29 @@ def start(
         run_alone(_work(drum, role, pages, options))
     except KeyboardInterrupt:
         logger.info("stopped before the first claim")
+
+
+def _start_many(
+    command: str, app: str | None, processes: int, queues: str | None, concurrency: int | None, *, drain: bool
+) -> NoReturn:
+    """Be the supervisor of so many replicas, until all have ended."""
+    import os
+
+    from drumline.cli.logs import set_up_logging
+    from drumline.cli.supervise import supervise
+    from drumline.config import load_settings, replica_name
+
+    # Nobody is asked to stop before there is anybody.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(Exit.DONE))
+    _read_queues(queues)
+    settings = load_settings().settings
+    set_up_logging(settings.log.level, settings.log.format)
+    given = {"--app": app, "--queues": queues, "--concurrency": concurrency}
+    words = [word for option, value in given.items() if value is not None for word in (option, str(value))]
+    drained = ["--drain"] if drain else []
+    name = replica_name(settings, os.environ)
+    raise typer.Exit(supervise([command, *words, *drained], processes, name, drain=drain))
 
 
 def _read_queues(text: str | None) -> list[str] | None:
