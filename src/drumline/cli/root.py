@@ -22,6 +22,7 @@ from drumline.cli import (
     schedules,
     stats,
     tasks,
+    top,
     web,
     work,
     workers,
@@ -116,6 +117,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(queues.app, name="queues")
 workers.add_to(app)
 stats.add_to(app)
+top.add_to(app)
 tasks.add_to(app)
 migrate.add_to(app)
 doctor.add_to(app)

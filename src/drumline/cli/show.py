@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["complain", "say", "show_fields", "show_json", "show_table"]
+__all__ = ["complain", "make_table", "say", "show_fields", "show_json", "show_table"]
 
 _WHOLE = ("id", "job", "state", "attempt")
 _STYLES = {
@@ -51,14 +51,13 @@ def show_json(value: Any) -> None:
 
 def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Rows under headers: cut to the terminal's width, or whole where it is piped."""
-    cells = [[clean(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        for line in _align([[header.upper() for header in headers], *cells]):
+        for line in _align([[header.upper() for header in headers], *([clean(cell) for cell in row] for row in rows)]):
             print(line)
         return
     from rich.console import Console
 
-    Console(highlight=False).print(_rich_table(headers, cells))
+    Console(highlight=False).print(make_table(headers, rows))
 
 
 def show_fields(fields: Iterable[tuple[str, object]], indent: str = "") -> None:
@@ -76,7 +75,8 @@ def _align(rows: list[list[str]]) -> list[str]:
     ]
 
 
-def _rich_table(headers: Sequence[str], rows: list[list[str]]) -> Table:
+def make_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """Rows under headers, for a terminal."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -84,7 +84,7 @@ def _rich_table(headers: Sequence[str], rows: list[list[str]]) -> Table:
         # What may wrap gives way where room is short, the widest first; an id that is cut cannot be copied.
         table.add_column(_rich_cell(header), no_wrap=header in _WHOLE)
     for row in rows:
-        table.add_row(*(_rich_cell(cell) for cell in row))
+        table.add_row(*(_rich_cell(clean(cell)) for cell in row))
     return table
 
 
