@@ -27,8 +27,8 @@ def names(band: Fleet) -> set[str]:
     return {replica.info.name for replica in band.replicas() if replica.state == "running"}
 
 
-def start(band: Fleet, *options: str, **settings: str) -> subprocess.Popen[bytes]:
-    return band.start("--processes", "2", *options, SCHEDULER__REPLICA_ID="box", **settings)
+def start(band: Fleet, *options: str) -> subprocess.Popen[bytes]:
+    return band.start("--processes", "2", *options, SCHEDULER__REPLICA_ID="box")
 
 
 def test_a_killed_child_is_replaced_under_its_name(band):
