@@ -13,7 +13,8 @@ from tests.support.require import give_up
 START_MILLIS = 60_000
 
 
-@pytest.fixture(scope="session")
+# No longer than a module: while it is open, an event loop runs in this thread, and no other test could have one.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     program = find_chromium()
     if program is None:
