@@ -27,6 +27,7 @@ def play(rig):
     store = rig.store
     yield store.migrate()
     yield store.pending()
+    yield store.inspect()
     yield store.now()
     job = new_job(id=numbered_id(1), key="k")
     yield store.enqueue([job, new_job(id=numbered_id(2), delay=60)])

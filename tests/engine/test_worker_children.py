@@ -18,6 +18,7 @@ from drumline.model.job import Progress
 from drumline.model.replica import Beat
 from drumline.policy.options import Executor
 from tests.engine import process_tasks
+from tests.support.build import replica_info
 from tests.support.descendants import descendants, direct_children
 from tests.support.waiting import eventually
 
@@ -179,7 +180,7 @@ async def test_a_child_whose_claim_was_lost_is_ended(kit, scene):
         ref = ClaimRef(job_id, execution.claim.fence)
         now = kit.clock.now()
         beat = Beat(now=now, lost=[ref], cancelling=[], unknown=[], epoch=1, next_lease_end=None, version=0)
-        worker._on_beat(beat, kit.clock.monotonic())  # noqa: SLF001
+        worker._on_beat(replica_info(), beat, kit.clock.monotonic())  # noqa: SLF001
         await scene.until(lambda: not len(worker.executions))
         assert not psutil.pid_exists(scene.pids("wait")[0])
 

@@ -199,7 +199,7 @@ def test_what_weakens_the_promises_is_told_once(server, caplog):
         store.close().run()
         store.counts().run()
     assert [record.message for record in caplog.records if "keeps nothing" in record.message] == [
-        f"{server.url}: it keeps nothing over a restart: set appendonly yes"
+        f"{server.url}: it keeps nothing over a restart (appendonly no, no save): set appendonly yes"
     ]
 
 

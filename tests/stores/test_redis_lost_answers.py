@@ -53,9 +53,10 @@ def play_all(url: str) -> dict[str, object]:
 
 
 OPERATIONS = sorted(name for name, value in vars(Store).items() if inspect.isfunction(value) and name[0] != "_")
-NOT_ASKED_OF_A_SERVER = {"close", "wakeups"}
+# Asked of no server, or by plain commands that only read.
+WITHOUT_SCRIPT = {"close", "wakeups", "pending", "inspect"}
 # By ids, jobs are found by a script of their own.
-BY_SCRIPT = sorted({*OPERATIONS, "find", "hint"} - NOT_ASKED_OF_A_SERVER)
+BY_SCRIPT = sorted({*OPERATIONS, "find", "hint"} - WITHOUT_SCRIPT)
 
 
 def test_every_script_is_one_whose_answer_is_lost_here():
