@@ -39,7 +39,7 @@ async def perform(seconds: float | None, bind: str) -> None:
     # A line of the engine would tear the picture apart; what it says is in the events.
     logging.getLogger("drumline").addHandler(logging.NullHandler())
     pages = _open_pages(bind)
-    console.print("writing down the shop's last weeks …", soft_wrap=True)
+    console.print("making up the shop's last weeks, so that no page is empty; what follows is real …", soft_wrap=True)
     await write_past(drum, SystemClock().now())
     news = News(SystemClock())
     async with drum:
