@@ -87,7 +87,9 @@ def test_a_child_that_dies_or_runs_too_long_fails_only_its_own_job(band):
     until(lambda: band.counts().unfinished == 0, "all have ended")
     assert [band.job(job_id).state for job_id in dying] == ["dead"] * 4
     assert [band.job(job_id).result for job_id in others] == [str(n * n).encode() for n in range(20)]
-    assert {len(band.job(job_id).attempts) for job_id in others} == {1}
+    # One may have been claimed ahead of a child that died, and given back unstarted.
+    ended = [attempt.ended for job_id in others for attempt in band.job(job_id).attempts]
+    assert [word for word in ended if word != "released"] == ["done"] * 20
     assert [band.job(job_id).last_error for job_id in dying] == [
         "ProcessDied: process died: signal 9 (SIGKILL)",
         "ProcessDied: process died: signal 11 (SIGSEGV)",
