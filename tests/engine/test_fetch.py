@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
+from drumline.clock import ManualClock
+from drumline.engine.ahead import Ahead
 from drumline.engine.execution import Reason
 from drumline.engine.fetch import Fetcher
 from drumline.engine.record import Recorder
@@ -293,11 +295,11 @@ class Flood:
         await self.bench.free()
         for _ in range(4):
             self.fetcher.end(Executor.COROUTINE)
-        self.kit.clock.advance(0.01)
+        self.kit.clock.advance(0.02)
         hold = self.kit.wire.hold("claim")
         step = asyncio.create_task(self.fetcher.step())
         await eventually(lambda: hold.waiting)
-        self.kit.clock.advance(0.01)
+        self.kit.clock.advance(0.02)
         hold.let_go()
         await step
         await self.bench.recorder.step()
@@ -318,6 +320,16 @@ async def test_in_a_flood_as_many_are_claimed_ahead_as_will_have_a_slot_when_the
     waiting = await flood.begin()
     assert len(waiting) == 4
     assert len(flood.bench.claims) == 3
+
+
+async def test_where_claims_are_quick_they_are_large_all_the_same():
+    clock = ManualClock()
+    ahead = Ahead(clock)
+    clock.advance(1)
+    for _ in range(1000):
+        ahead.end()
+    ahead.answered(clock.monotonic())
+    assert ahead.most == 40
 
 
 async def test_what_was_claimed_ahead_starts_when_a_slot_falls_free_without_asking_the_store(flood):

@@ -26,7 +26,7 @@ from drumline.engine.fetch import Fetcher
 from drumline.engine.hints import Hints
 from drumline.engine.janitor import Janitor
 from drumline.engine.options import WorkerOptions
-from drumline.engine.record import Recorder
+from drumline.engine.record import LARGEST_BATCH, Recorder
 from drumline.engine.run import Runner
 from drumline.engine.service import Loop
 from drumline.engine.slots import Limits
@@ -114,7 +114,7 @@ class Crew:
             replica=self.id,
             queues=self.served,
             tasks=self._tasks_by_executor(),
-            most_unwritten=max(2 * options.concurrency, 100),
+            most_unwritten=max(2 * options.concurrency, LARGEST_BATCH),
             poll=self.hints.poll_interval,
             clock=self._clock,
         )

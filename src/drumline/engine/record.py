@@ -23,7 +23,7 @@ from drumline.model.outcome import Outcome
 from drumline.policy.verdict import Ending, Stopped, verdict
 from drumline.stores.base import Store
 
-__all__ = ["Recorder"]
+__all__ = ["LARGEST_BATCH", "Recorder"]
 
 logger = logging.getLogger("drumline.engine")
 

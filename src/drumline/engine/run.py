@@ -33,6 +33,9 @@ from drumline.policy.zone import zone
 
 __all__ = ["Runner"]
 
+# Whoever was told to stop for one of these, and came to its end all the same, did stop.
+_FINAL = (Reason.CANCEL, Reason.TIMEOUT)
+
 
 class Runner:
     """Calls tasks, each in an asyncio task of its own; tells `close` how each ended, once."""
@@ -154,14 +157,15 @@ class Runner:
             self._tell_start(execution)
         try:
             # It may have been told to stop before it began.
-            ending = _interrupted(execution) or await self._call(execution)
+            ending = await self._call(execution) if execution.reason is None else _interrupted(execution)
         except GeneratorExit:
             # The event loop itself is being torn down: this is no end of the job.
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit in a task belongs to its job, and must not end the worker
-            ending = _interrupted(execution) or (
-                error.ending if isinstance(error, EndedInChild) else raised(execution.definition, error)
-            )
+            if execution.reason is not None:
+                ending = _interrupted(execution)
+            else:
+                ending = error.ending if isinstance(error, EndedInChild) else raised(execution.definition, error)
         self._end(execution, ending)
 
     def _begin(self, execution: Execution) -> None:
@@ -188,9 +192,8 @@ class Runner:
             else partial(self._pool.run, partial(_call_in_thread, execution, call))
         )
         value = await wrap_run(self._around, context, run)()
-        # A thread that was told to stop, and came to an end, did stop.
-        if execution.reason in (Reason.CANCEL, Reason.TIMEOUT):
-            return _interrupted(execution) or Cancelled()
+        if execution.reason is not None and execution.reason in _FINAL:
+            return _interrupted(execution)
         return Returned(*encode_result(value))
 
     async def _call_in_child(self, children: Children, execution: Execution) -> Ending:
@@ -198,8 +201,8 @@ class Runner:
         active.set(context)
         run = ChildRun(children, execution, partial(self._begin, execution))
         value = await wrap_run(self._around, context, run)()
-        if execution.reason in (Reason.CANCEL, Reason.TIMEOUT):
-            return _interrupted(execution) or Cancelled()
+        if execution.reason in _FINAL:
+            return _interrupted(execution)
         return run.returned(value)
 
     def _end(self, execution: Execution, ending: Ending) -> None:
@@ -226,17 +229,15 @@ def _call_in_thread(execution: Execution, call: Callable[[], Any]) -> Any:
     return asyncio.run(value) if inspect.iscoroutine(value) else value
 
 
-def _interrupted(execution: Execution) -> Ending | None:
-    """How an execution ended that was told to stop; None if it was not."""
+def _interrupted(execution: Execution) -> Ending:
+    """How an execution ended that was told to stop."""
     match execution.reason:
         case Reason.CANCEL:
             return Cancelled()
-        case Reason.STOP | Reason.LOST:
-            return Stopped()
         case Reason.TIMEOUT:
             return _timed_out(execution)
-        case None:
-            return None
+        case _:
+            return Stopped()
 
 
 def _timed_out(execution: Execution) -> TimedOut:
