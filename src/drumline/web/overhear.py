@@ -17,7 +17,8 @@ __all__ = ["overhearing"]
 def overhearing(hear: Callable[[], None]) -> Iterator[None]:
     """Call `hear`, on this event loop, for each SIGTERM or SIGINT that the program handles; it handles it as before.
 
-    Where it handles none, and elsewhere than in the main thread, there is nothing to be heard.
+    Where it handles none, and elsewhere than in the main thread, there is nothing to be heard. When the context is left,
+    what SIGTERM asked for is done, and the process shall not die of it all the same.
     """
     loop = asyncio.get_running_loop()
     ours: dict[signal.Signals, tuple[Any, Any]] = {}
@@ -34,6 +35,15 @@ def overhearing(hear: Callable[[], None]) -> Iterator[None]:
         for number, (handler, before) in ours.items():
             if signal.getsignal(number) is handler:
                 signal.signal(number, before)
+            if number is signal.SIGTERM:
+                _let_rest(before)
+
+
+def _let_rest(handler: Any) -> None:
+    """Have uvicorn forget SIGTERM: after a clean shutdown it raises it once more, so that no exit code could be 0."""
+    captured = getattr(getattr(handler, "__self__", None), "_captured_signals", None)
+    if isinstance(captured, list):
+        captured[:] = [number for number in captured if number != signal.SIGTERM]
 
 
 def _follow(

@@ -107,7 +107,9 @@ async def test_a_queue_is_paused_with_a_reason_and_resumed(drum, visitor):
 async def test_a_schedule_is_paused_run_backfilled_and_resumed(drum, visitor):
     await work_off(drum)
     assert await visitor.press("pause-schedule", ("name", "tidy")) == "+Schedule tidy is paused."
-    assert (await visitor.press("run-schedule", ("name", "tidy"))).startswith("+Schedule tidy runs now, as job ")
+    told = await visitor.press("run-schedule", ("name", "tidy"), ("reason", "before the audit"))
+    assert told.startswith("+Schedule tidy runs now, as job ")
+    assert "before the audit" in await visitor.look("/audit")
     told = await visitor.press(
         "backfill-schedule", ("name", "tidy"), ("start", "2026-01-01T00:00"), ("end", "2026-01-01T03:00")
     )

@@ -127,15 +127,15 @@ async def resume_schedule(ask: Ask, form: Form, chosen: Chosen) -> str:
     return f"Schedule {chosen.name} fires again." if is_changed else f"Schedule {chosen.name} was not paused."
 
 
-async def run_schedule(ask: Ask, _form: Form, chosen: Chosen) -> str:
-    job = await ask.web.schedules(ask.who).trigger(chosen.name)
+async def run_schedule(ask: Ask, form: Form, chosen: Chosen) -> str:
+    job = await ask.web.schedules(ask.who).trigger(chosen.name, form.reason)
     ask.tell("triggered schedule %s", chosen.name)
     return f"Schedule {chosen.name} runs now, as job {job.id}."
 
 
 async def backfill_schedule(ask: Ask, form: Form, chosen: Chosen) -> str:
     start, end = (_read_instant(form.needed(name)) for name in ("start", "end"))
-    jobs = await ask.web.schedules(ask.who).backfill(chosen.name, start, end)
+    jobs = await ask.web.schedules(ask.who).backfill(chosen.name, start, end, form.reason)
     ask.tell("backfilled schedule %s: %d jobs", chosen.name, len(jobs))
     return f"Schedule {chosen.name}: {plural(len(jobs), 'job')} made for ticks of that range."
 

@@ -1,0 +1,68 @@
+"""What tabs share of what was read."""
+
+import pytest
+import pytest_asyncio
+
+from drumline.clock import ManualClock
+from drumline.model.query import JobFilter
+from drumline.web.web import Web
+from tests.web.shop import make_shop
+
+pytestmark = pytest.mark.asyncio
+
+ID = "0199b9b8-0000-7000-8000-000000000000"
+
+
+class Told:
+    """A store's operation that counts how often it is asked."""
+
+    def __init__(self, operation):
+        self.asked = 0
+        self._operation = operation
+
+    def __call__(self, *words, **named):
+        self.asked += 1
+        return self._operation(*words, **named)
+
+
+@pytest_asyncio.fixture
+async def web():
+    drum = make_shop("memory://")
+    web = Web(drum, clock=ManualClock())
+    yield web
+    await drum.close()
+
+
+async def test_tabs_that_look_once_a_second_each_in_its_own_time_ask_the_store_once(web, monkeypatch):
+    store = await web.drum.store()
+    counts = Told(store.counts)
+    monkeypatch.setattr(store, "counts", counts)
+    for _ in range(10):
+        await web.glance.counts()
+        web.clock.advance(0.099)
+    assert counts.asked == 1
+    web.clock.advance(0.1)
+    await web.glance.counts()
+    assert counts.asked == 2
+
+
+async def test_what_one_job_says_is_read_anew_at_every_look_of_one_tab(web, monkeypatch):
+    store = await web.drum.store()
+    jobs, logs = Told(store.jobs), Told(store.logs)
+    monkeypatch.setattr(store, "jobs", jobs)
+    monkeypatch.setattr(store, "logs", logs)
+    for _ in range(3):
+        await web.glance.jobs(JobFilter(ids=(ID,)), limit=1)
+        await web.glance.logs(ID)
+        web.clock.advance(0.5)
+    assert (jobs.asked, logs.asked) == (3, 3)
+
+
+async def test_an_action_of_anybody_is_seen_at_once(web, monkeypatch):
+    store = await web.drum.store()
+    counts = Told(store.counts)
+    monkeypatch.setattr(store, "counts", counts)
+    await web.glance.counts()
+    web.glance.forget()
+    await web.glance.counts()
+    assert counts.asked == 2
