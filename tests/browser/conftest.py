@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
-from tests.browser.chromium import FLAGS, MISSING, find_chromium
+from tests.browser.chromium import FLAGS, LANGUAGE, MISSING, find_chromium
 from tests.browser.stage import Stage
 from tests.support.require import give_up
 
@@ -20,7 +20,9 @@ def chromium() -> Iterator[Browser]:
     if program is None:
         give_up(MISSING)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS), timeout=START_MILLIS)
+        browser = playwright.chromium.launch(
+            executable_path=program, args=list(FLAGS), env={**os.environ, **LANGUAGE}, timeout=START_MILLIS
+        )
         yield browser
         browser.close()
 

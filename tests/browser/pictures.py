@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.browser.chromium import FLAGS, MISSING, find_chromium
+from tests.browser.chromium import FLAGS, LANGUAGE, MISSING, find_chromium
 
 WIDTH, HEIGHT = 1360, 900
 # Pages that go on for long are cut there.
@@ -38,7 +38,7 @@ def main() -> None:
     if program is None:
         sys.exit(MISSING)
     with demo() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS), env={**os.environ, **LANGUAGE})
         for scheme in ("light", "dark"):
             page = browser.new_page(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT})
             page.goto(address)

@@ -17,8 +17,8 @@ __all__ = ["overhearing"]
 def overhearing(hear: Callable[[], None]) -> Iterator[None]:
     """Call `hear`, on this event loop, for each SIGTERM or SIGINT that the program handles; it handles it as before.
 
-    Where it handles none, and elsewhere than in the main thread, there is nothing to be heard. When the context is left,
-    what SIGTERM asked for is done, and the process shall not die of it all the same.
+    Where it handles none, and elsewhere than in the main thread, there is nothing to be heard. When the context is
+    left, what SIGTERM asked for is done, and the process shall not die of it all the same.
     """
     loop = asyncio.get_running_loop()
     ours: dict[signal.Signals, tuple[Any, Any]] = {}
