@@ -100,7 +100,7 @@ def test_within_a_queue_priority_then_due_time_then_id_decide(rig):
     assert one_by_one + [claim.id for claim in rig.take(9)] == [job.id for job in wanted]
 
 
-@promises("claim", "The share of ANY_QUEUE takes from every queue but private ones, as if they were one.")
+@promises("claim", "The share of ANY_QUEUE takes from every queue but private ones, as if they were one,")
 def test_any_queue_takes_from_all_public_queues_as_if_they_were_one(rig):
     low = rig.add(queue="a", priority=1)
     high = rig.add(queue="z", priority=9)
@@ -130,6 +130,33 @@ def test_any_queue_may_follow_a_queue_by_name(rig):
     claims = rig.take(9, queues=[Share("b", 1), Share(ANY_QUEUE, 1)])
     assert [claim.queue for claim in claims] == ["b", "a"]
     assert claims[0].id == named
+
+
+@promises("claim", "as if they were one, and not from those that it leaves out.")
+def test_any_queue_takes_nothing_from_queues_that_it_leaves_out(rig):
+    for queue in ("a", "b", "c", "@r1:1"):
+        rig.add(queue=queue)
+    claims = rig.take(9, queues=[Share(ANY_QUEUE, 9, ("a", "c"))])
+    assert [claim.queue for claim in claims] == ["b"]
+    assert [claim.queue for claim in rig.take(9)] == ["a", "c"]
+
+
+@promises("claim", "A queue may have several shares.")
+def test_a_queue_with_several_shares_gives_each_of_them(rig):
+    for queue in ("a", "b"):
+        for _ in range(4):
+            rig.add(queue=queue)
+    claims = rig.take(6, queues=[Share("a", 2), Share("b", 1), Share("a", 9), Share("b", 9)])
+    assert [claim.queue for claim in claims] == ["a", "a", "b", "a", "a", "b"]
+    assert len({claim.id for claim in claims}) == 6
+
+
+def test_any_queue_may_be_asked_again_with_more_left_out(rig):
+    for queue in ("a", "b"):
+        for _ in range(3):
+            rig.add(queue=queue)
+    claims = rig.take(9, queues=[Share(ANY_QUEUE, 1), Share(ANY_QUEUE, 9, ("a",))])
+    assert [claim.queue for claim in claims] == ["a", "b", "b", "b"]
 
 
 @promises("claim", "No job is in two live claims.")

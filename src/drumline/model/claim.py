@@ -65,6 +65,8 @@ class Share(msgspec.Struct, frozen=True):
 
     queue: str
     limit: int
+    # Of ANY_QUEUE: the queues that give nothing here, because something else is arranged for them.
+    but: tuple[str, ...] = ()
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):

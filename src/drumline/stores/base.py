@@ -149,11 +149,11 @@ class Store(Protocol):
 
         Queues are emptied in the given order, each giving at most its share; within a queue: higher priority first,
         then earlier due time, then lower id. The share of ANY_QUEUE takes from every queue but private ones, as if
-        they were one. No job is in two live claims. Due delayed jobs are promoted first.
-        Paused queues give nothing. Only jobs of the named tasks are taken, and others in front of them cost nothing.
-        Each claim starts an attempt, holds for the job's own lease, and its fence is greater than every one before:
-        the greater of the last fence + 1 and the store's clock in microseconds. It tells how often in a row the job
-        was released before.
+        they were one, and not from those that it leaves out. A queue may have several shares.
+        No job is in two live claims. Due delayed jobs are promoted first. Paused queues give nothing. Only jobs of the
+        named tasks are taken, and others in front of them cost nothing. Each claim starts an attempt, holds for the
+        job's own lease, and its fence is greater than every one before: the greater of the last fence + 1 and the
+        store's clock in microseconds. It tells how often in a row the job was released before.
 
         The same token gives the same claims again, as far as they are still held; a token is good for a minute.
         The answer tells when the next delayed job of any queue is due.

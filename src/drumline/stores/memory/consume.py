@@ -103,7 +103,8 @@ def _take(state: State, now: datetime, share: Share, room: int, tasks: frozenset
     def is_offered(queue: str) -> bool:
         if queue in state.pauses:
             return False
-        return queue == share.queue or (share.queue == ANY_QUEUE and not queue.startswith(PRIVATE))
+        is_any = share.queue == ANY_QUEUE and not queue.startswith(PRIVATE) and queue not in share.but
+        return is_any or queue == share.queue
 
     due = (
         record

@@ -84,7 +84,7 @@ def claim(step: Step, asked: Asked, latest: int) -> Operation[Claimed]:
         room = min(share.limit, asked.limit - len(claims))
         if room <= 0:
             continue
-        look = yield from _take(asked, share.queue, room)
+        look = yield from _take(asked, share, room)
         claims += look.claims
         if not claims and (look.chosen or look.is_repeated):
             claims = yield from _find_again(asked.token)
@@ -92,7 +92,7 @@ def claim(step: Step, asked: Asked, latest: int) -> Operation[Claimed]:
     if look is None or look.now < latest:
         if look is not None:
             yield from demote()
-        look = yield from _look(asked, ANY_QUEUE, 0, regardless=False)
+        look = yield from _look(asked, Share(ANY_QUEUE, 0), 0, regardless=False)
     step.now = look.now
     return Claimed(claims=claims, now=from_millis(look.now), next_due=instant_or_none(look.next_due))
 
@@ -137,12 +137,12 @@ def _find_again(token: str) -> Operation[list[Claim]]:
     return [row_claim(row) for row in rows]
 
 
-def _take(asked: Asked, queue: str, room: int) -> Operation[_Look]:
+def _take(asked: Asked, share: Share, room: int) -> Operation[_Look]:
     """Look until the room is filled, or there is no more."""
-    look = yield from _look(asked, queue, room, regardless=False)
+    look = yield from _look(asked, share, room, regardless=False)
     if look.is_overdue:
         yield from promote()
-        look = yield from _look(asked, queue, room, regardless=True)
+        look = yield from _look(asked, share, room, regardless=True)
     for _ in range(_MOST_LOOKS):
         missing = room - len(look.claims)
         is_used = look.chosen > len(look.claims)
@@ -151,18 +151,19 @@ def _take(asked: Asked, queue: str, room: int) -> Operation[_Look]:
         if not look.is_cut:
             # Whoever has locked it is about to take it, or to leave it.
             yield Statement(_SQL["wait_a_little"])
-        more = yield from _look(asked, queue, missing, regardless=True)
+        more = yield from _look(asked, share, missing, regardless=True)
         look = more._replace(claims=look.claims + more.claims, chosen=look.chosen + more.chosen)
     return look
 
 
-def _look(asked: Asked, queue: str, room: int, *, regardless: bool) -> Operation[_Look]:
-    floors = asked.floors
+def _look(asked: Asked, share: Share, room: int, *, regardless: bool) -> Operation[_Look]:
+    floors, queue = asked.floors, share.queue
     bands = floors.bands(queue, asked.tasks)
     params = {
         "replica": asked.replica,
         "queue": None if queue == ANY_QUEUE else queue,
         "private": f"{PRIVATE}%",
+        "but": list(share.but),
         "tasks": list(asked.tasks),
         "limit": room,
         "token": asked.token,

@@ -58,6 +58,7 @@ band as materialized (
     where %(regardless)s or not (select is_so from overdue)
   ) as stretch
   where queue <> all (array(select queue from {schema}.pause))
+    and queue <> all (%(but)s)
 ),
 -- Of one lane all that is wanted; of several a part each, for what is locked but not taken is withheld from others.
 chunk as materialized (

@@ -35,7 +35,7 @@ _RUNS = tuple(f"r{bucket}" for bucket in range(len(HISTOGRAM_MILLIS) + 1))
 
 
 def claim(replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Operation[Claimed]:
-    shares = [(share.queue, share.limit) for share in queues]
+    shares = [(share.queue, share.limit, share.but) for share in queues]
     answer = yield Call("claim", (pack((replica, token, limit, shares, tasks)),))
     now, next_due, held = answer[:3]
     if held is not None:

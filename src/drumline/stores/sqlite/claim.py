@@ -98,8 +98,8 @@ def _choose(step: Step, queues: Sequence[Share], limit: int, tasks: frozenset[st
         room = min(share.limit, limit - len(chosen))
         if room <= 0:
             continue
-        names = yield from _open_queues(share.queue)
-        rows = yield Statement(_SQL["lanes_of"], {"queues": json_text([name for name in names if name not in paused])})
+        names = [name for name in (yield from _open_queues(share)) if name not in paused]
+        rows = yield Statement(_SQL["lanes_of"], {"queues": json_text(names)})
         lanes = [lane for lane in rows if lane[1] in tasks]
         # A queue may be named twice, by itself and as one of any.
         found = yield from _merge(step, lanes, room + len(chosen))
@@ -107,11 +107,11 @@ def _choose(step: Step, queues: Sequence[Share], limit: int, tasks: frozenset[st
     return chosen
 
 
-def _open_queues(queue: str) -> Operation[list[str]]:
-    if queue != ANY_QUEUE:
-        return [queue]
+def _open_queues(share: Share) -> Operation[list[str]]:
+    if share.queue != ANY_QUEUE:
+        return [share.queue]
     rows = yield Statement(_SQL["queues_ready"])
-    return [name for (name,) in rows if not name.startswith(PRIVATE)]
+    return [name for (name,) in rows if not name.startswith(PRIVATE) and name not in share.but]
 
 
 def _merge(step: Step, lanes: Sequence[Lane], room: int) -> Operation[list[Row]]:

@@ -1,5 +1,5 @@
 -- claim: take the first due jobs of the named tasks, queue by queue, each giving at most its share.
--- KEYS[1] base   ARGV[1] msgpack [replica, token, limit, [[queue, its limit], ...], [task, ...]]
+-- KEYS[1] base   ARGV[1] msgpack [replica, token, limit, [[queue, its limit, [left out, ...]], ...], [task, ...]]
 -- touches  base:time base:token:<token> (the claims it gave, for a minute)  base:delayed base:body base:state
 --   base:lane:<lane> base:lanes base:paused base:running (zset by lease end)  base:held:<replica> (set of ids)
 --   base:counts base:keys base:until base:running_of (hash: schedule to how many of its jobs run)
@@ -107,9 +107,11 @@ local function merge(lanes, room)
 end
 
 for _, share in ipairs(shares) do
-  local lanes = {}
+  local lanes, but = {}, {}
+  for _, queue in ipairs(share[3]) do but[queue] = true end
   for _, lane in ipairs(open) do
-    local is_asked = lane.queue == share[1] or (share[1] == '*' and string.sub(lane.queue, 1, 1) ~= '@')
+    local is_public = string.sub(lane.queue, 1, 1) ~= '@' and not but[lane.queue]
+    local is_asked = lane.queue == share[1] or (share[1] == '*' and is_public)
     if is_asked and look(lane) then lanes[#lanes + 1] = lane end
   end
   merge(lanes, math.min(share[2], limit - #ids))
