@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
@@ -22,6 +22,7 @@ from drumline.middleware import AroundEnqueue, AroundRun, Enqueueing
 from drumline.model.act import Act
 from drumline.model.context import Context
 from drumline.model.query import Counts
+from drumline.model.queues import Queues as QueueChoice
 from drumline.model.replica import Replica, Role
 from drumline.opening import OwnStore
 from drumline.policy.options import TaskOptions
@@ -235,7 +236,7 @@ class Drumline:
     async def run(
         self,
         *,
-        queues: Sequence[str] | None = None,
+        queues: QueueChoice | None = None,
         concurrency: int | None = None,
         drain: bool = False,
         role: Role = Role.COMBINED,
@@ -243,6 +244,7 @@ class Drumline:
     ) -> None:
         """Work until stopped: SIGTERM drains, a second one hurries. With `drain`, stop when nothing is left to do.
 
+        `queues`: the first one first, or by weight: `{"mail": 4, "default": 1}`; None leaves it to the settings.
         `until`: drain when this is set; the signals then belong to the program that calls.
         """
         for note in self.configuration.notes:
@@ -271,16 +273,23 @@ class Drumline:
         return replica_name(self.settings, os.environ)
 
     def resize(
-        self, *, concurrency: int | None = None, threads: int | None = None, children: int | None = None
+        self,
+        *,
+        concurrency: int | None = None,
+        threads: int | None = None,
+        children: int | None = None,
+        caps: Mapping[str, int | None] | None = None,
+        reserved: Mapping[str, int | None] | None = None,
     ) -> None:
         """Change how many jobs `run` may run at once in this process, while it runs; from any thread.
 
+        `caps` and `reserved`: by queue; None takes it away, and queues that are not named keep what they have.
         What runs beyond a lowered limit goes on to its end. DrumlineError if nothing runs here.
         """
         if not self._workers:
             raise DrumlineError("no worker runs in this process: call drum.run() first")
         for worker in self._workers:
-            worker.resize(concurrency=concurrency, threads=threads, children=children)
+            worker.resize(concurrency=concurrency, threads=threads, children=children, caps=caps, reserved=reserved)
 
     async def worker(self, options: WorkerOptions) -> Worker:
         """A worker for the tasks of this program, not yet running."""

@@ -38,3 +38,20 @@ async def test_without_a_worker_in_this_process_there_is_nothing_to_change(drum)
     await drum.run(drain=True)
     with pytest.raises(DrumlineError, match="no worker runs"):
         drum.resize(concurrency=1)
+
+
+async def test_caps_and_reserved_slots_are_changed_too(drum):
+    @drum.task
+    async def limit() -> None:
+        drum.resize(caps={"mail": 3}, reserved={"critical": 2})
+
+    @drum.task(max_attempts=1)
+    async def look() -> list[int]:
+        (worker,) = drum.running_here
+        await eventually(lambda: worker.rules)
+        return [worker.rules.caps["mail"], worker.rules.reserved["critical"]]
+
+    job = await look.enqueue()
+    await limit.enqueue()
+    await drum.run(drain=True)
+    assert await job.wait() == [3, 2]

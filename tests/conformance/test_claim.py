@@ -1,3 +1,4 @@
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from drumline.model.claim import ANY_QUEUE, Share
 from drumline.model.job import JobState, Source
 from drumline.model.query import CommandKind, PauseKind
+from drumline.policy.queues import account, divide, weighted_shares
 from tests.support.build import (
     OTHER_REPLICA,
     REPLICA,
@@ -149,6 +151,21 @@ def test_a_queue_with_several_shares_gives_each_of_them(rig):
     claims = rig.take(6, queues=[Share("a", 2), Share("b", 1), Share("a", 9), Share("b", 9)])
     assert [claim.queue for claim in claims] == ["a", "a", "b", "a", "a", "b"]
     assert len({claim.id for claim in claims}) == 6
+
+
+def test_weighted_shares_are_served_by_their_weights_call_by_call(rig):
+    weights = {"a": 4, "b": 2, ANY_QUEUE: 1}
+    served: dict[str, float] = {}
+    taken: Counter[str] = Counter()
+    for queue, number in (("a", 45), ("b", 25), ("x", 15)):
+        rig.enqueue(*(new_job(queue=queue) for _ in range(number)))
+    for limit in (1, 7, 20, 3, 32, 7):
+        parts = divide(weights, served, limit, {})
+        given = [claim.queue for claim in rig.take(limit, queues=weighted_shares(weights, served, parts, {}))]
+        assert len(given) == limit
+        served = account(weights, served, parts, {}, given)
+        taken.update(given)
+    assert taken == {"a": 40, "b": 20, "x": 10}
 
 
 def test_any_queue_may_be_asked_again_with_more_left_out(rig):

@@ -294,7 +294,7 @@ class Flood:
         await self.fetcher.step()
         await self.bench.free()
         for _ in range(4):
-            self.fetcher.end(Executor.COROUTINE)
+            self.fetcher.end(Executor.COROUTINE, "default")
         self.kit.clock.advance(0.02)
         hold = self.kit.wire.hold("claim")
         step = asyncio.create_task(self.fetcher.step())
@@ -336,7 +336,7 @@ async def test_what_was_claimed_ahead_starts_when_a_slot_falls_free_without_aski
     waiting = await flood.begin()
     asked = len(flood.bench.claims)
     await flood.bench.free()
-    flood.fetcher.end(Executor.COROUTINE)
+    flood.fetcher.end(Executor.COROUTINE, "default")
     await eventually(lambda: all(execution.task is not None for execution in waiting))
     assert len(flood.bench.claims) == asked
 
@@ -344,7 +344,7 @@ async def test_what_was_claimed_ahead_starts_when_a_slot_falls_free_without_aski
 async def test_a_task_started_by_the_end_of_another_does_not_inherit_its_context(flood):
     await flood.begin()
     await flood.bench.free()
-    contextvars.copy_context().run(lambda: (OF_ANOTHER.set("theirs"), flood.fetcher.end(Executor.COROUTINE)))
+    contextvars.copy_context().run(lambda: (OF_ANOTHER.set("theirs"), flood.fetcher.end(Executor.COROUTINE, "default")))
     await eventually(lambda: len(flood.bench.seen) == 12)
     assert set(flood.bench.seen) == {None}
 
@@ -386,7 +386,7 @@ async def test_slow_tasks_are_not_claimed_ahead(bench, kit):
     await bench.free()
     await bench.recorder.step()
     for _ in range(4):
-        bench.fetcher.end(Executor.COROUTINE)
+        bench.fetcher.end(Executor.COROUTINE, "default")
     hold = kit.wire.hold("claim")
     step = asyncio.create_task(bench.fetcher.step())
     await eventually(lambda: hold.waiting)

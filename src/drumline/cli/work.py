@@ -27,7 +27,10 @@ __all__ = ["add_to", "start"]
 logger = logging.getLogger("drumline")
 
 Queues = Annotated[
-    str | None, typer.Option("--queues", metavar="A,B", help="Serve only these queues, the first one first.")
+    str | None,
+    typer.Option(
+        "--queues", metavar="A,B", help="Serve only these queues, the first one first, or by weight: A=4,B=2."
+    ),
 ]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="The most jobs to run at once.")]
 Processes = Annotated[
@@ -142,9 +145,13 @@ def _start_many(
 
 
 def _read_queues(text: str | None) -> list[str] | None:
-    from drumline.model.options import check_name
+    from drumline.model.queues import read_queues
 
-    return None if text is None else [check_name(part.strip(), "--queues") for part in text.split(",") if part.strip()]
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    read_queues(parts, "--queues")
+    return parts
 
 
 async def _work(

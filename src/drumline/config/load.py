@@ -24,6 +24,7 @@ from pydantic_settings import EnvSettingsSource, InitSettingsSource, PydanticBas
 from drumline.config.sections import PREFIX, Section, Settings
 from drumline.errors import BadOption, BadSettings
 from drumline.model.mask import mask_url
+from drumline.model.queues import QueueRules
 
 __all__ = ["Configuration", "load_settings"]
 
@@ -185,14 +186,11 @@ def _build(
     try:
         return Loaded()
     except ValidationError as error:
-        key, reason = _first_fault(error)
-        given = next(values[key] for values in found.values() if key in values)
-        shown = mask_url(given) if isinstance(given, str) else given
-        raise BadSettings(f"{origins[key]}: {key} {reason}, got {shown!r}") from None
+        raise BadSettings(_first_fault(error, found, origins)) from None
 
 
-def _first_fault(error: ValidationError) -> tuple[str, str]:
-    """The key that is wrong, and what it must be."""
+def _first_fault(error: ValidationError, found: Mapping[str, Mapping[str, Any]], origins: Mapping[str, str]) -> str:
+    """Where the first wrong value came from, its key, what it must be, and what came."""
     fault = error.errors(include_url=False)[0]
     name, *rest = (str(part) for part in fault["loc"])
     cause = fault.get("ctx", {}).get("error")
@@ -200,7 +198,13 @@ def _first_fault(error: ValidationError) -> tuple[str, str]:
     if isinstance(cause, BadOption):
         # A section as a whole complains of one of its options.
         rest, reason = cause.option.split(), f"must be {cause.expected}"
-    return name if name in _known_keys() else f"{name}.{rest[0]}", reason
+    path = name if name in _known_keys() else f"{name}.{rest[0]}"
+    # What is wrong may lie deep inside the value of a key.
+    key = next(known for known in _known_keys() if f"{path}.".startswith(f"{known}."))
+    given = next(values[key] for values in found.values() if key in values)
+    got = cause.got if isinstance(cause, BadOption) and path != key else given
+    shown = mask_url(got) if isinstance(got, str) else got
+    return f"{origins[key]}: {path} {reason}, got {shown!r}"
 
 
 def _notes(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -239,7 +243,14 @@ def _text(value: Any) -> str:
             return f"{value.total_seconds():g}s"
         case tuple():
             return ",".join(map(_text, value))
+        case QueueRules():
+            return "; ".join(f"{queue} {_text_of_queue(value, queue)}" for queue in value.queues) or "none"
         case msgspec.Struct():
             return " ".join(f"{name}={_text(inner)}" for name, inner in msgspec.structs.asdict(value).items())
         case _:
             return str(value)
+
+
+def _text_of_queue(rules: QueueRules, queue: str) -> str:
+    named = {"weight": rules.weights, "cap": rules.caps, "reserved": rules.reserved}
+    return " ".join(f"{key}={numbers[queue]}" for key, numbers in named.items() if queue in numbers)

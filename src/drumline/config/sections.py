@@ -10,9 +10,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationInfo, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from drumline.config.queues import read_queue_rules
 from drumline.errors import BadOption
 from drumline.model.instant import parse_duration
-from drumline.model.options import Backoff, JobOptions, Retention, check_name
+from drumline.model.options import Backoff, JobOptions, Retention
+from drumline.model.queues import QueueRules, read_queues
 
 __all__ = [
     "PREFIX",
@@ -59,11 +61,9 @@ def _split_text(value: Any) -> Any:
 
 
 def _read_queues(value: Any) -> tuple[str, ...]:
-    """Queue names, in the order in which they are served."""
-    parts = _split_text(value)
-    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
-        raise BadOption("queues", "a list of queue names", value)
-    return tuple(check_name(part, "queues") for part in parts)
+    """Queue names, in the order in which they are served, or each with its weight: a=4."""
+    names, weights = read_queues(_split_text(value), "queues")
+    return tuple(f"{name}={weights[name]}" for name in names) if weights else names
 
 
 def _read_backoff(value: Any) -> Backoff:
@@ -129,6 +129,8 @@ class JobsSettings(Section):
     timeout: Annotated[timedelta | None, BeforeValidator(_read_optional_span)] = None
     lease: _Span = JobOptions().lease
     retention: Annotated[Retention, PlainValidator(_read_retention)] = Retention()
+    # What each worker keeps to for single queues.
+    queues: Annotated[QueueRules, PlainValidator(read_queue_rules)] = QueueRules()
 
     @property
     def options(self) -> JobOptions:

@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -36,6 +37,7 @@ from drumline.middleware import AroundRun
 from drumline.model.claim import ANY_QUEUE, ClaimRef
 from drumline.model.options import check_count
 from drumline.model.query import Keep
+from drumline.model.queues import QueueRules
 from drumline.model.replica import Beat, ReplicaInfo, ReplicaState, Role
 from drumline.policy.firing import private_queue
 from drumline.policy.options import Executor
@@ -70,6 +72,8 @@ class Crew:
         self._keep = keep or Keep()
         self._around = around
         self.board = board or Board(self._clock)
+        # A replica that only serves pages shares nothing.
+        self.rules = QueueRules() if options.role is Role.WEB else options.rules
         self._state = ReplicaState.RUNNING
         self._unknown: frozenset[ClaimRef] = frozenset()
         self._event_loop = asyncio.get_running_loop()
@@ -102,7 +106,7 @@ class Crew:
             close=self._on_end,
             on_words=self.recorder.listen,
             around=self._around,
-            on_free=self._on_written,
+            on_free=self._on_free,
             children=open_children(self._registry.values(), options),
             zone_of=self._zone_of,
         )
@@ -117,6 +121,7 @@ class Crew:
             most_unwritten=max(2 * options.concurrency, LARGEST_BATCH),
             poll=self.hints.poll_interval,
             clock=self._clock,
+            rules=self.rules,
         )
         self._make_watchers()
         self._make_loops()
@@ -196,15 +201,30 @@ class Crew:
         return self.runner.limits
 
     def resize(
-        self, *, concurrency: int | None = None, threads: int | None = None, children: int | None = None
+        self,
+        *,
+        concurrency: int | None = None,
+        threads: int | None = None,
+        children: int | None = None,
+        caps: Mapping[str, int | None] | None = None,
+        reserved: Mapping[str, int | None] | None = None,
     ) -> None:
         """Change the limits that are given, at once; from any thread. What runs beyond them goes on to its end."""
         given = {"concurrency": concurrency, "threads": threads, "children": children}
         changes = {name: check_count(value, name) for name, value in given.items() if value is not None}
-        self._event_loop.call_soon_threadsafe(self._resize, changes)
+        rules = self.rules.change(caps=caps or {}, reserved=reserved or {})
+        rules.check(self._options.queues, changes.get("concurrency", self.limits.concurrency))
+        # Two that come together are both heeded: the second is worked out again when the first is in force.
+        change = partial(self._resize, changes, caps or {}, reserved or {})
+        self._event_loop.call_soon_threadsafe(change)
 
-    def _resize(self, changes: Mapping[str, int]) -> None:
+    def _resize(
+        self, changes: Mapping[str, int], caps: Mapping[str, int | None], reserved: Mapping[str, int | None]
+    ) -> None:
         self.runner.resize(msgspec.structs.replace(self.limits, **changes))
+        if caps or reserved:
+            self.rules = self.rules.change(caps=caps, reserved=reserved)
+            self.fetcher.share(self.rules)
         self._fetching.wake()
         # The fleet shows how many slots there are.
         self.heart.beat_now()
@@ -242,12 +262,17 @@ class Crew:
 
     def _on_end(self, execution: Execution, ending: Ending) -> None:
         self.recorder.close(execution, ending)
-        self.fetcher.end(execution.definition.executor)
+        self.fetcher.end(execution.definition.executor, execution.claim.queue)
         self._fetching.wake()
         self._moved.set()
 
     def _on_outcome(self) -> None:
         self._recording.wake()
+
+    def _on_free(self) -> None:
+        """A slot is usable again whose job was given up long before."""
+        self.fetcher.hint()
+        self._on_written()
 
     def _on_written(self) -> None:
         self._fetching.wake()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from drumline.clock import Clock, fresh_id
-from drumline.engine.ahead import Ahead
 from drumline.engine.execution import Execution
+from drumline.engine.lane import Lane
 from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
-from drumline.model.claim import Claimed, Share
+from drumline.engine.sharing import OpenSharing, RuledSharing, Sharing
+from drumline.model.claim import Claimed
+from drumline.model.queues import QueueRules
 from drumline.policy.options import Executor
 from drumline.policy.verdict import Stopped
 from drumline.stores.base import Store
@@ -35,6 +37,7 @@ class Fetcher:
         most_unwritten: int,
         poll: Callable[[], float],
         clock: Clock,
+        rules: QueueRules | None = None,
     ) -> None:
         # Whether a call of claim is under way, or may have been executed without our knowing.
         self.claiming = False
@@ -43,45 +46,65 @@ class Fetcher:
         self._recorder = recorder
         self._replica = replica
         self._queues = queues
-        self._tasks: dict[Executor, list[str]] = {}
         self._most_unwritten = most_unwritten
         self._poll = poll
         self._clock = clock
         # Who was served last stands last: the slots are shared, and a flood of the one shall not keep out the other.
-        self._order: deque[Executor] = deque()
-        self._tokens: dict[Executor, str] = {}
-        # By executor: when to look again. A look that found less than it had room for need not be repeated when a
-        # slot falls free; a hint or the time says when.
-        self._look_at: dict[Executor, float] = {}
-        self._ahead = {executor: Ahead(clock) for executor in Executor}
+        self._order: deque[Lane] = deque()
+        self._common = {executor: Lane(executor, clock, is_reserved=False) for executor in Executor}
+        self._reserved = {executor: Lane(executor, clock, is_reserved=True) for executor in Executor}
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._is_filling = False
+        self.share(rules or QueueRules())
         self.learn(tasks)
 
     def learn(self, tasks: dict[Executor, list[str]]) -> None:
         """Claim jobs of these tasks from now on: those so far, and what was declared since."""
-        self._order.extend(executor for executor in tasks if executor not in self._tasks)
-        self._tasks = tasks
-        self._look_at = dict.fromkeys(tasks, float("-inf"))
+        for executor, names in tasks.items():
+            if self._common[executor] not in self._order:
+                self._order.append(self._common[executor])
+            self._common[executor].tasks = self._reserved[executor].tasks = names
+        self.hint()
+
+    def share(self, rules: QueueRules) -> None:
+        """Share the slots among queues by these rules from now on."""
+        self._sharing: Sharing = (
+            RuledSharing(self._runner, self._queues, rules, self._lanes)
+            if rules
+            else OpenSharing(self._runner, self._queues)
+        )
+        for lane in self._reserved.values():
+            # Perhaps it is not asked again; what it may have taken is found by the beats, and given back.
+            lane.token = None
+        self.hint()
 
     def hint(self) -> None:
         """There may be work: look at once."""
-        for executor in self._look_at:
-            self._look_at[executor] = float("-inf")
+        for lane in self._lanes():
+            lane.hint()
+
+    def _lanes(self) -> Iterator[Lane]:
+        """Those in use; first those for slots that must not wait for others."""
+        order = tuple(self._order)
+        if self._sharing.has_reserved:
+            yield from (self._reserved[lane.executor] for lane in order)
+        yield from order
 
     async def step(self) -> float | None:
-        """Claim once for each executor that has room, or will have; say when to look again."""
+        """Claim once for each lane that has room, or will have; say when to look again."""
         if not self._queues():
             return self._poll()
         self.fill()
-        pauses = [pause for executor in list(self._order) if (pause := await self._look(executor)) is not None]
+        pauses = [pause for lane in list(self._lanes()) if (pause := await self._look(lane)) is not None]
         return min(pauses, default=None)
 
-    def end(self, executor: Executor) -> None:
-        """A slot has fallen free: what waits for one starts before anything else is done."""
-        ahead = self._ahead[executor]
+    def end(self, executor: Executor, queue: str) -> None:
+        """A job of this queue has left its slot: what waits for one starts before anything else is done."""
+        ahead = self._common[executor].ahead
         ahead.end()
+        if self._sharing.end(queue):
+            self.hint()
         if ahead.waiting and not self._is_filling:
             self._is_filling = True
             # Not in the context of the task that has just ended.
@@ -90,23 +113,22 @@ class Fetcher:
     def fill(self) -> None:
         """Start what waits, as far as there is room."""
         self._is_filling = False
-        for executor in self._order:
-            waiting = self._ahead[executor].waiting
-            if not waiting or self._is_held_up:
+        for lane in self._lanes():
+            if not lane.ahead.waiting or self._is_held_up:
                 continue
-            for _ in range(min(len(waiting), self._runner.room(executor))):
-                self._runner.start(waiting.popleft())
+            for execution in self._sharing.startable(lane):
+                self._runner.start(execution)
 
     def end_interrupted(self) -> None:
         """Let those end that were told to stop before they had a slot."""
-        for ahead in self._ahead.values():
-            for execution in ahead.take_interrupted():
+        for lane in self._lanes():
+            for execution in lane.ahead.take_interrupted():
                 self._runner.start(execution)
 
     def give_back(self) -> None:
         """Let others have what waits for a slot here."""
-        for ahead in self._ahead.values():
-            self._give_back(ahead.take_beyond(0))
+        for lane in self._lanes():
+            self._give_back(lane.ahead.take_beyond(0))
 
     def _give_back(self, executions: Iterable[Execution]) -> None:
         for execution in executions:
@@ -117,49 +139,54 @@ class Fetcher:
         """Whether so much is unwritten that nothing more should end; woken again when a batch is written."""
         return self._recorder.backlog >= self._most_unwritten
 
-    async def _look(self, executor: Executor) -> float | None:
-        ahead = self._ahead[executor]
+    async def _look(self, lane: Lane) -> float | None:
+        ahead = lane.ahead
         stale = ahead.until_stale()
         if stale is not None and stale <= 0:
             ahead.most, stale = 0, None
             self._give_back(ahead.take_beyond(0))
-        missing = ahead.missing(self._runner.room(executor))
+        missing = ahead.missing(self._sharing.room(lane))
         if missing <= 0 or self._is_held_up:
             # Woken again when a slot falls free or a batch is written.
             return stale
-        wait = self._look_at[executor] - self._clock.monotonic()
+        wait = lane.look_at - self._clock.monotonic()
         if wait <= 0:
-            wait = await self._claim(executor, missing)
+            wait = await self._claim(lane, missing)
         return wait
 
-    async def _claim(self, executor: Executor, limit: int) -> float:
+    async def _claim(self, lane: Lane, limit: int) -> float:
         # Asked for before the call, so that a hint that comes during it leads to another look.
-        self._look_at[executor] = float("inf")
-        # The same token until an answer came: a call that was executed, but whose reply was lost, answers again.
-        token = self._tokens.setdefault(executor, fresh_id())
+        lane.look_at = float("inf")
+        shares = self._sharing.ask(lane, limit)
+        if not shares:
+            # Every queue is at its cap: the end of a job leads to another look.
+            lane.look_at = self._clock.monotonic() + self._poll()
+            return self._poll()
+        lane.token = lane.token or fresh_id()
         self.claiming = True
-        shares = [Share(queue, limit) for queue in self._queues()]
-        ahead = self._ahead[executor]
+        ahead = lane.ahead
         most, asked = ahead.most, self._clock.monotonic()
         try:
-            claimed = await self._store.claim(self._replica, shares, limit, self._tasks[executor], token)
+            claimed = await self._store.claim(self._replica, shares, limit, lane.tasks, lane.token)
         except BaseException:
-            self._look_at[executor] = float("-inf")
+            lane.hint()
             raise
         received = self._clock.monotonic()
-        del self._tokens[executor]
-        self.claiming = bool(self._tokens)
-        ahead.answered(asked)
+        lane.token = None
+        self.claiming = any(other.token for other in (*self._common.values(), *self._reserved.values()))
+        if not lane.is_reserved:
+            ahead.answered(asked)
         ahead.waiting.extend([self._runner.hold(claim, received) for claim in claimed.claims])
+        has_more = self._sharing.take(lane, limit, claimed.claims)
         self.fill()
         # There is less room than was hoped for, if the limits were lowered during the call.
         self._give_back(ahead.take_beyond(most))
-        if claimed.claims:
-            self._order.remove(executor)
-            self._order.append(executor)
-        wait = 0.0 if len(claimed.claims) >= limit else self._until_next(claimed)
-        self._look_at[executor] = min(self._look_at[executor], received + wait)
-        return self._look_at[executor] - received
+        if claimed.claims and not lane.is_reserved:
+            self._order.remove(lane)
+            self._order.append(lane)
+        wait = 0.0 if has_more else self._until_next(claimed)
+        lane.look_at = min(lane.look_at, received + wait)
+        return lane.look_at - received
 
     def _until_next(self, claimed: Claimed) -> float:
         """Until the next delayed job is due, at most a poll interval."""

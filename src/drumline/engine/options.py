@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
+from drumline.model.queues import QueueRules
 from drumline.model.replica import Role
 
 __all__ = ["WorkerOptions"]
@@ -18,6 +19,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     role: Role = Role.COMBINED
     # In the order in which they are served; none named: every queue.
     queues: tuple[str, ...] = ()
+    # What is arranged for single ones of them.
+    rules: QueueRules = QueueRules()
     concurrency: int = 100
     threads: int = 32
     # Child processes at once; None: one for each core; 0: tasks that ask for one run in threads instead.

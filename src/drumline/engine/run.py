@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -91,6 +91,11 @@ class Runner:
     def room(self, executor: Executor) -> int:
         """How many more claims of this executor can start at once."""
         return self._slots.room(executor)
+
+    def busy(self) -> Iterator[Execution]:
+        """What has a slot now."""
+        yield from self._running
+        yield from self._stuck
 
     @property
     def limits(self) -> Limits:

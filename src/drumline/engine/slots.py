@@ -19,6 +19,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     # None: there are no children, and tasks that ask for one run in threads.
     children: int | None = None
 
+    def most(self, executor: Executor) -> int | None:
+        """The limit that this executor has of its own; None where only the limit in all counts."""
+        match executor:
+            case Executor.COROUTINE:
+                return None
+            case Executor.PROCESS if self.children is not None:
+                return self.children
+            case Executor.THREAD | Executor.PROCESS:
+                return self.threads
+            case _:
+                assert_never(executor)
+
 
 class Slots:
     """Counts what runs. Beyond limits that were lowered it goes on; nothing more has room until enough has ended."""
@@ -31,16 +43,12 @@ class Slots:
         """How many more tasks of this executor can start at once; below 0 while too many run."""
         limits, busy = self.limits, self._busy
         free = limits.concurrency - sum(busy.values())
-        match executor:
-            case Executor.COROUTINE:
-                return free
-            case Executor.PROCESS if limits.children is not None:
-                return min(free, limits.children - busy[Executor.PROCESS])
-            case Executor.THREAD | Executor.PROCESS:
-                homeless = 0 if limits.children is not None else busy[Executor.PROCESS]
-                return min(free, limits.threads - busy[Executor.THREAD] - homeless)
-            case _:
-                assert_never(executor)
+        most = limits.most(executor)
+        if most is None:
+            return free
+        # Without children both kinds share the threads.
+        mates = (executor,) if limits.children is not None else (Executor.THREAD, Executor.PROCESS)
+        return min(free, most - sum(busy[mate] for mate in mates))
 
     def take(self, executor: Executor) -> None:
         self._busy[executor] += 1
