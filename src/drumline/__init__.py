@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         StoreUnusable,
         UnknownSchedule,
         UnknownTask,
+        Unreadable,
     )
     from drumline.model.context import Context, current
     from drumline.model.job import Job, JobState
@@ -64,6 +65,7 @@ __all__ = [
     "Tasks",
     "UnknownSchedule",
     "UnknownTask",
+    "Unreadable",
     "current",
 ]
 

@@ -9,6 +9,7 @@
     ├── KeyTaken              the unique key is in use and on_conflict="raise" was asked for
     ├── JobNotFound           no such job, or its retention is over
     ├── JobDead               the job that was waited for is dead
+    ├── Unreadable            what is stored is encrypted, and the key is not here: give it to this process
     ├── JobCancelled          the job that was waited for was cancelled
     ├── StoreError
     │   ├── StoreUnreachable  it may come back: try again later
@@ -45,6 +46,7 @@ __all__ = [
     "StoreUnusable",
     "UnknownSchedule",
     "UnknownTask",
+    "Unreadable",
     "Verdict",
 ]
 
@@ -108,6 +110,10 @@ class JobDead(DrumlineError):
 
 class JobCancelled(DrumlineError):
     """The job was cancelled."""
+
+
+class Unreadable(DrumlineError):
+    """What is stored is encrypted with a key that this process does not have: add it to encryption.older_keys."""
 
 
 class StoreError(DrumlineError):

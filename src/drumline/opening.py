@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from drumline.clock import Clock
 from drumline.engine.preparing import refuse_while_preparing
 from drumline.stores.base import Store
 from drumline.stores.open import open_store
+from drumline.stores.sealed import SealedStore
 
 if TYPE_CHECKING:
     from drumline.config import Settings
@@ -63,8 +64,9 @@ class OwnStore:
             await store.close()
 
     def _open(self) -> Store:
-        given = self._settings().store
-        return open_store(
+        settings = self._settings()
+        given = settings.store
+        store = open_store(
             given.url,
             namespace=given.namespace,
             listen_url=given.listen_url,
@@ -73,6 +75,11 @@ class OwnStore:
             allow_network_fs=given.allow_network_fs,
             confirm=given.confirm,
         )
+        # Where no key is set, nobody need have what encrypts.
+        from drumline.config.keys import find_ring
+
+        ring = find_ring(settings)
+        return store if ring is None else cast("Store", SealedStore(store, ring))
 
     @property
     def _is_ready(self) -> bool:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from drumline.engine.finding import check_can_be_found
-from drumline.errors import BadOption, UnknownTask
+from drumline.errors import BadOption, UnknownTask, Unreadable
 from drumline.model.job import Job
 from drumline.model.result import decode_result
 from drumline.model.schedule import Coordination, Schedule
+from drumline.model.sealed import find_fault
 from drumline.policy.options import Executor
 from drumline.policy.rule import has_idle_zone
 from drumline.policy.schedule import ScheduleOptions, define_schedule
@@ -105,6 +106,8 @@ class Registry:
         """A job's result as its task's annotation says, or as plain JSON values where the task is not known."""
         if job.result is None:
             return None
+        if fault := find_fault(job.result):
+            raise Unreadable(f"job {job.id}: its result is {fault}")
         definition = self.tasks.get(job.task)
         if definition is None or job.result_is_repr:
             return msgspec.json.decode(job.result)

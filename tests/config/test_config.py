@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from drumline.config import Configuration, load_settings, replica_name
 from drumline.errors import BadSettings
 from drumline.model.options import Backoff, JobOptions, Retention
+from drumline.sealing import generate_key
 
 URL = "DRUMLINE_STORE__URL"
 
@@ -268,7 +269,7 @@ def test_every_setting_is_shown_with_its_origin_and_without_secrets(load):
     ]
     assert ("jobs.timeout", "none", "default") in rows
     assert ("store.auto_migrate", "true", "default") in rows
-    assert len(rows) == 29
+    assert len(rows) == 31
 
 
 def test_settings_do_not_show_the_store_s_address_and_cannot_be_changed(load):
@@ -302,3 +303,28 @@ def test_a_replica_is_named_by_setting_platform_host_or_pid(load, setting, envir
 def test_pydantic_is_loaded_with_the_settings_only():
     program = "import sys, drumline; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_keys_are_never_shown(load):
+    key, older = generate_key(), generate_key()
+    configuration = load(environ={"DRUMLINE_ENCRYPTION__KEY": key, "DRUMLINE_ENCRYPTION__OLDER_KEYS": older})
+    assert configuration.settings.encryption.older_keys == (older,)
+    shown = f"{configuration.rows()} {configuration.settings!r} {configuration.settings}"
+    assert ("encryption.key", "***", "DRUMLINE_ENCRYPTION__KEY") in configuration.rows()
+    assert key not in shown
+    assert older not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("KEY", "c2hvcnQ-of-a-person", "encryption.key must be a key as `drumline keys generate` prints it"),
+        ("OLDER_KEYS", "c2hvcnQ-of-a-person", "encryption.older_keys must be a key as"),
+        ("OLDER_KEYS", "A" * 43 + "=", "encryption.older_keys must be left out where encryption.key is not set"),
+    ],
+)
+def test_a_wrong_key_is_refused_without_being_repeated(load, name, value, reason):
+    with pytest.raises(BadSettings) as refusal:
+        load(environ={f"DRUMLINE_ENCRYPTION__{name}": value})
+    assert reason in str(refusal.value)
+    assert value not in str(refusal.value)

@@ -5,6 +5,7 @@ import pytest
 
 from drumline.model.claim import Share
 from drumline.model.query import Command, CommandKind, JobFilter, Keep, PauseKind
+from drumline.model.sealed import Resealing
 from drumline.stores.base import Op, Store
 from tests.support.build import (
     BY,
@@ -43,6 +44,7 @@ def play(rig):
     yield store.pause(PauseKind.QUEUE, ["mail"], paused=True, by=BY, token="p1")
     yield store.paused(PauseKind.QUEUE)
     yield store.command(Command(id="c1", kind=CommandKind.CANCEL, ids=(numbered_id(2),), by=BY))
+    yield store.reseal([Resealing(job=claim.id, before=b"{}", after=b"[]")])
     yield store.finish([done(claim, ran=31)])
     yield store.schedules()
     yield store.jobs(JobFilter())

@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = "drumline"
 # The package itself, where the public names are, stands after everything that it may show.
 LAYERS = (
-    *("errors", "clock", "events", "model", "policy", "middleware", "stores", "engine"),
+    *("errors", "clock", "events", "model", "policy", "middleware", "sealing", "stores", "engine"),
     *("client", "schedules", "blocking", "task", "config", "registry", "opening", "app", "testing", PACKAGE),
     *("web", "demo", "cli", "__main__"),
 )
@@ -22,6 +22,7 @@ STORE_LAYERS = {
     "base": 0,
     "statements": 1,
     "hub": 2,
+    "sealed": 2,
     "memory": 3,
     "files": 4,
     "rows": 4,

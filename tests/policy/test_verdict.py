@@ -19,6 +19,7 @@ from drumline.policy.verdict import (
     Returned,
     Stopped,
     TimedOut,
+    Unreadable,
     Wish,
     verdict,
 )
@@ -169,3 +170,12 @@ def test_whoever_judges_comes_to_the_same_fate(ending, attempt, most, cancelling
 def test_an_attempt_beyond_the_last_is_never_granted(ending, attempt, most, cancelling):
     outcome = judge(ending, attempt=attempt, max_attempts=most, cancelling=cancelling)
     assert outcome.kind is not OutcomeKind.RETRY or attempt < most
+
+
+@pytest.mark.parametrize(
+    ("releases", "pauses"), [(0, 1), (1, 2), (MOST_RELEASES - 1, MOST_RELEASES), (10 * MOST_RELEASES, MOST_RELEASES)]
+)
+def test_a_job_whose_key_is_missing_waits_however_often_and_is_looked_at_less_and_less(releases, pauses):
+    outcome = judge(Unreadable(BOOM), releases=releases)
+    assert (outcome.kind, outcome.start) == (OutcomeKind.RELEASE, MISFIT_PAUSE * pauses)
+    assert (outcome.attempt.ended, outcome.attempt.error) == ("released", BOOM)

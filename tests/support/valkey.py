@@ -151,7 +151,7 @@ def age(address: str) -> Callable[[], object]:
 
     def read_all() -> object:
         with _client_of(address) as (client, base):
-            return {key: client.dump(key) for key in client.scan_iter(f"{base}:*")}
+            return {key: _read_value(client, key) for key in client.scan_iter(f"{base}:*")}
 
     with _client_of(address) as (client, base):
         client.incrby(f"{base}:schema", 1000)
@@ -166,3 +166,20 @@ def _client_of(address: str) -> Iterator[tuple[Any, str]]:
     client: Any = RedisCluster.from_url(plain) if plain != url else Redis.from_url(url)
     with client:
         yield client, f"{{{namespace}}}"
+
+
+def _read_value(client: Any, key: bytes) -> object:
+    """What stands under the key, as it was written."""
+    match client.type(key):
+        case b"hash":
+            return sorted(client.hgetall(key).items())
+        case b"zset":
+            return client.zrange(key, 0, -1, withscores=True)
+        case b"set":
+            return sorted(client.smembers(key))
+        case b"list":
+            return client.lrange(key, 0, -1)
+        case b"stream":
+            return client.xrange(key)
+        case _:
+            return client.get(key)

@@ -83,6 +83,7 @@ def enqueue(
 
 async def _enqueue(drum: Drumline, name: str, payload: str, options: dict[str, Any]) -> dict[str, Any]:
     from drumline.model.job import Enqueued
+    from drumline.model.sealed import read_body
     from drumline.model.view import enqueued_json
 
     call = drum.find_task(name).using(origin="drumline enqueue", **options).call_json(payload)
@@ -92,7 +93,7 @@ async def _enqueue(drum: Drumline, name: str, payload: str, options: dict[str, A
         if not (handle.created or handle.replaced):
             standing = (await handle.refresh()).info
             answer |= {"queue": standing.queue, "priority": standing.priority, "tags": list(standing.tags)}
-            answer |= {"args": _value(standing.args), "key": standing.key}
+            answer |= {"args": read_body(standing.args), "key": standing.key}
         return answer
 
 

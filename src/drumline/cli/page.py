@@ -12,6 +12,7 @@ from drumline.cli.show import say, show_fields
 from drumline.model.job import Attempt, Job, LogLine
 from drumline.model.plain import clean, clean_lines
 from drumline.model.query import PauseKind
+from drumline.model.sealed import body_text
 from drumline.model.view import instant_text, job_json, log_json, span_text
 from drumline.policy.waiting import why_waiting
 
@@ -62,7 +63,7 @@ def _fields(page: Page) -> Iterator[tuple[str, object]]:
     yield "queue", job.queue
     yield "priority", job.priority
     yield "attempt", f"{job.attempt} of {job.max_attempts}"
-    yield "args", job.args.decode()
+    yield "args", body_text(job.args)
     yield "key", job.key
     yield "tags", ", ".join(job.tags)
     yield "meta", json.dumps(dict(job.meta), ensure_ascii=False) if job.meta else None
@@ -70,7 +71,7 @@ def _fields(page: Page) -> Iterator[tuple[str, object]]:
     yield "origin", job.origin
     yield "schedule", job.schedule
     yield "progress", None if job.progress is None else f"{job.progress.value:.0%} {job.progress.message}"
-    yield "result", None if job.result is None else job.result.decode()
+    yield "result", None if job.result is None else body_text(job.result)
     yield "error", job.last_error
     yield "replica", job.replica
     for name in ("tick", "created_at", "due_at", "claimed_at", "lease_until", "finished_at", "expires_at"):

@@ -16,6 +16,7 @@ from drumline.cli import (
     doctor,
     enqueue,
     jobs,
+    keys,
     ledger,
     migrate,
     queues,
@@ -122,6 +123,7 @@ tasks.add_to(app)
 migrate.add_to(app)
 doctor.add_to(app)
 app.add_typer(config.app, name="config")
+app.add_typer(keys.app, name="keys")
 demo.add_to(app)
 
 

@@ -25,6 +25,7 @@ from drumline.config.sections import PREFIX, Section, Settings
 from drumline.errors import BadOption, BadSettings
 from drumline.model.mask import mask_url
 from drumline.model.queues import QueueRules
+from drumline.model.redact import HIDDEN
 
 __all__ = ["Configuration", "load_settings"]
 
@@ -33,6 +34,8 @@ _NOT_SETTINGS = ("DRUMLINE_TEST_", "DRUMLINE_BENCH_", "DRUMLINE_DEMO_")
 # Kubernetes sets these for a service whose name begins with drumline.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$")
 _ENVIRONMENT = "environment"
+# Never shown, not even where they are wrong.
+_SECRETS = ("web.secret", "encryption.key", "encryption.older_keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +206,7 @@ def _first_fault(error: ValidationError, found: Mapping[str, Mapping[str, Any]],
     key = next(known for known in _known_keys() if f"{path}.".startswith(f"{known}."))
     given = next(values[key] for values in found.values() if key in values)
     got = cause.got if isinstance(cause, BadOption) and path != key else given
-    shown = mask_url(got) if isinstance(got, str) else got
+    shown = HIDDEN if key in _SECRETS else mask_url(got) if isinstance(got, str) else got
     return f"{origins[key]}: {path} {reason}, got {shown!r}"
 
 
@@ -229,8 +232,8 @@ def _show(key: str, settings: Settings) -> str:
     value: Any = settings
     for part in key.split("."):
         value = getattr(value, part)
-    if key == "web.secret" and value is not None:
-        return "***"
+    if key in _SECRETS and value:
+        return HIDDEN
     return mask_url(value) if key in ("store.url", "store.listen_url") and value else _text(value)
 
 

@@ -15,9 +15,12 @@ from drumline.errors import BadOption
 from drumline.model.instant import parse_duration
 from drumline.model.options import Backoff, JobOptions, Retention
 from drumline.model.queues import QueueRules, read_queues
+from drumline.model.redact import HIDDEN
+from drumline.sealing import check_key
 
 __all__ = [
     "PREFIX",
+    "EncryptionSettings",
     "JobsSettings",
     "LogSettings",
     "SchedulerSettings",
@@ -75,6 +78,17 @@ def _read_backoff(value: Any) -> Backoff:
 
 def _read_retention(value: Any) -> Retention:
     return _build(Retention, value, "retention") if isinstance(value, Mapping) else Retention.of(value)
+
+
+def _read_key(value: Any) -> str | None:
+    return None if value is None else check_key(value)
+
+
+def _read_keys(value: Any) -> tuple[str, ...]:
+    parts = _split_text(value)
+    if not isinstance(parts, list | tuple):
+        raise BadOption("older_keys", "a list of keys", HIDDEN)
+    return tuple(check_key(part, "older_keys") for part in parts)
 
 
 def _build(kind: Callable[..., T], fields: Mapping[str, Any], option: str) -> T:
@@ -191,6 +205,21 @@ class WebSettings(Section):
     secret: Annotated[str | None, Field(min_length=16, repr=False)] = None
 
 
+class EncryptionSettings(Section):
+    """How arguments and results are kept in the store: encrypted, where a key is set."""
+
+    # Seals what is written.
+    key: Annotated[str | None, BeforeValidator(_read_key), Field(repr=False)] = None
+    # Open what was written before.
+    older_keys: Annotated[tuple[str, ...], NoDecode, PlainValidator(_read_keys), Field(repr=False)] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> EncryptionSettings:
+        if self.older_keys and self.key is None:
+            raise BadOption("older_keys", "left out where encryption.key is not set", HIDDEN)
+        return self
+
+
 class Settings(BaseSettings):
     """All settings."""
 
@@ -210,6 +239,7 @@ class Settings(BaseSettings):
     scheduler: SchedulerSettings = SchedulerSettings()
     log: LogSettings = LogSettings()
     web: WebSettings = WebSettings()
+    encryption: EncryptionSettings = EncryptionSettings()
     # Modules to import, so that the tasks in them are declared.
     imports: _Texts = ()
     app: Annotated[str, _APP] | None = None

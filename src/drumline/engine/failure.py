@@ -7,14 +7,16 @@ import traceback
 import msgspec
 
 from drumline.errors import BadOption, GiveUp, Retry, Snooze
+from drumline.model.claim import Claim
 from drumline.model.job import Failure
 from drumline.model.redact import Redactor
 from drumline.model.result import cut
+from drumline.model.sealed import find_fault, is_sealed
 from drumline.policy.retry import parse_after
 from drumline.policy.task import TaskDefinition
-from drumline.policy.verdict import Ending, Misfit, Raised, Wish
+from drumline.policy.verdict import Ending, Misfit, Raised, Unreadable, Wish
 
-__all__ = ["failure", "raised", "without_secrets"]
+__all__ = ["failure", "find_unreadable", "raised", "without_secrets"]
 
 
 def failure(error: BaseException) -> Failure:
@@ -43,6 +45,17 @@ def without_secrets(definition: TaskDefinition, args: bytes, ending: Ending) -> 
     told = ending.failure
     kept = Failure(told.type, redact.known(told.message), redact.known(told.traceback))
     return msgspec.structs.replace(ending, failure=kept)
+
+
+def find_unreadable(claim: Claim) -> Ending | None:
+    """How an attempt ends whose arguments cannot be read here; None if they can."""
+    fault = find_fault(claim.args)
+    if not fault:
+        return None
+    if is_sealed(claim.args):
+        return Unreadable(Failure("KeyMissing", f"its arguments are {fault}"))
+    # No key and no other worker would mend that.
+    return Raised(Failure("BodySpoiled", f"its arguments are {fault}"), Wish.GIVE_UP)
 
 
 def raised(definition: TaskDefinition, error: BaseException) -> Raised:

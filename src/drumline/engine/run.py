@@ -16,7 +16,7 @@ from drumline.clock import Clock
 from drumline.engine.childrun import Children, ChildRun, EndedInChild
 from drumline.engine.context import context_of
 from drumline.engine.execution import Execution, Executions, Reason
-from drumline.engine.failure import failure, raised
+from drumline.engine.failure import failure, find_unreadable, raised
 from drumline.engine.slots import Limits, Slots
 from drumline.engine.stuck import complain
 from drumline.engine.threads import DaemonPool
@@ -181,6 +181,8 @@ class Runner:
         return self._children is not None and execution.definition.executor is Executor.PROCESS
 
     async def _call(self, execution: Execution) -> Ending:
+        if unreadable := find_unreadable(execution.claim):
+            return unreadable
         if self._children is not None and self._is_for_child(execution):
             return await self._call_in_child(self._children, execution)
         definition = execution.definition

@@ -15,6 +15,7 @@ from drumline.model.job import Attempt, Enqueued, Job, LogLine, NewJob
 from drumline.model.options import Backoff, JobOptions, Retention
 from drumline.model.replica import Replica
 from drumline.model.schedule import Tick
+from drumline.model.sealed import read_body
 
 __all__ = [
     "enqueued_json",
@@ -37,7 +38,7 @@ def job_json(job: Job) -> dict[str, Any]:
         "queue": job.queue,
         "state": job.state.value,
         "priority": job.priority,
-        "args": msgspec.json.decode(job.args),
+        "args": read_body(job.args),
         "key": job.key,
         "tags": list(job.tags),
         "meta": dict(job.meta),
@@ -57,7 +58,7 @@ def job_json(job: Job) -> dict[str, Any]:
         "replica": job.replica,
         "lease_until": _instant(job.lease_until),
         "progress": None if job.progress is None else msgspec.to_builtins(job.progress),
-        "result": None if job.result is None else msgspec.json.decode(job.result),
+        "result": None if job.result is None else read_body(job.result),
         "result_is_repr": job.result_is_repr,
         "user_error": job.user_error,
         "last_error": job.last_error,
@@ -74,7 +75,7 @@ def enqueued_json(asked: NewJob, answer: Enqueued) -> dict[str, Any]:
         "queue": asked.options.queue,
         "state": answer.state.value,
         "priority": asked.options.priority,
-        "args": msgspec.json.decode(asked.args),
+        "args": read_body(asked.args),
         "key": None if asked.key is None else asked.key.name,
         "tags": list(asked.tags),
         "created": answer.created,

@@ -95,7 +95,13 @@ class Misfit(msgspec.Struct, frozen=True):
     failure: Failure
 
 
-Ending = Returned | Raised | TimedOut | Lost | Cancelled | Stopped | Misfit
+class Unreadable(msgspec.Struct, frozen=True):
+    """The stored arguments are encrypted with a key that this worker does not have."""
+
+    failure: Failure
+
+
+Ending = Returned | Raised | TimedOut | Lost | Cancelled | Stopped | Misfit | Unreadable
 
 
 def verdict(claim: Claim, ending: Ending, *, by: str, started_at: datetime, ended_at: datetime) -> Outcome:
@@ -120,12 +126,18 @@ def verdict(claim: Claim, ending: Ending, *, by: str, started_at: datetime, ende
             return Outcome.cancelled(claim, closed("cancelled"))
         case Stopped():
             return Outcome.release(claim, closed("released"))
-        case Misfit() if claim.releases < MOST_RELEASES:
-            return Outcome.release(claim, closed("released", ending.failure), MISFIT_PAUSE)
-        case Misfit():
+        case Misfit() if claim.releases >= MOST_RELEASES:
             return Outcome.dead(claim, closed("failed", ending.failure))
+        case Misfit() | Unreadable():
+            return Outcome.release(claim, closed("released", ending.failure), _pause_of(claim, ending))
         case _:
             assert_never(ending)
+
+
+def _pause_of(claim: Claim, ending: Misfit | Unreadable) -> timedelta:
+    """For how long a job that this worker cannot read is left to others."""
+    # A key may be missing for days, and is not the job's fault: it waits however often, but is looked at less and less.
+    return MISFIT_PAUSE if isinstance(ending, Misfit) else MISFIT_PAUSE * min(claim.releases + 1, MOST_RELEASES)
 
 
 def _as_wished(claim: Claim, ending: Raised, attempt: Attempt) -> Outcome:

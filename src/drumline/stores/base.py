@@ -22,6 +22,7 @@ from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
+from drumline.model.sealed import Resealing
 
 __all__ = ["MOST_JOBS", "SHORTEST_KEEP_MILLIS", "Hear", "Listener", "Op", "Store", "Topic", "topic"]
 
@@ -255,6 +256,13 @@ class Store(Protocol):
         Cancel: a waiting job ends at once, a running one is asked to stop. Retry: an ended job becomes ready again
         under its own id, history kept, attempts from 1, the fence going on; refused while another job holds its key.
         Discard: an ended job is forgotten. Reschedule: a waiting job is moved to another due time.
+        """
+
+    def reseal(self, resealings: Sequence[Resealing]) -> Op[list[bool]]:
+        """Write arguments in another form where they still stand as they were read, and say where.
+
+        Nothing else of a job changes, whatever its state, and a live claim stays good. A schedule gets a new version,
+        and goes on as it was. A repeat after a lost reply answers True.
         """
 
     # Read.

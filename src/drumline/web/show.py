@@ -11,6 +11,7 @@ from drumline.model.job import Job, LogLine
 from drumline.model.query import AuditRow, Count, Counts
 from drumline.model.redact import Redactor
 from drumline.model.schedule import Decision, Tick
+from drumline.model.sealed import read_body
 from drumline.model.view import instant_text, job_json, log_json, options_json
 from drumline.policy.held import count_paused
 from drumline.schedules import ScheduleView
@@ -24,7 +25,7 @@ __all__ = ["redactor_of", "show_audit", "show_counts", "show_job", "show_line", 
 def redactor_of(drum: Drumline, job: Job) -> Redactor:
     """What hides the secrets of this job."""
     task = drum.tasks.get(job.task)
-    return Redactor(msgspec.json.decode(job.args), () if task is None else task.codec.signature.secrets)
+    return Redactor(read_body(job.args), () if task is None else task.codec.signature.secrets)
 
 
 def show_job(drum: Drumline, job: Job) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def show_schedule(drum: Drumline, view: ScheduleView) -> dict[str, Any]:
         "misfire": definition.misfire.value,
         "overlap": definition.overlap.value,
         "in_code": definition.in_code,
-        "args": redact.args(msgspec.json.decode(definition.args)),
+        "args": redact.args(read_body(definition.args)),
         "options": options_json(definition.options),
         "tags": list(definition.tags),
         "paused": view.paused,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import msgspec
 from starlette.responses import Response
 
 from drumline.errors import JobNotFound
 from drumline.model.job import ENDED, Job, JobState
+from drumline.model.sealed import read_body
 from drumline.model.token import read_token
 from drumline.web.answers import Refusal, answer_json
 from drumline.web.dashboard.render import fill
@@ -72,7 +72,7 @@ def _status_json(ask: Ask, job: Job) -> dict[str, Any]:
     state = JobState.RUNNING if job.state is JobState.CANCELLING else job.state
     is_done = job.state is JobState.DONE
     progress = job.progress
-    result = msgspec.json.decode(job.result) if is_done and job.result is not None and not job.result_is_repr else None
+    result = read_body(job.result) if is_done and job.result is not None and not job.result_is_repr else None
     return {
         "status": state.value,
         "progress": 1.0 if is_done else None if progress is None else progress.value,

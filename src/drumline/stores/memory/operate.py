@@ -7,14 +7,17 @@ from datetime import datetime
 from itertools import islice
 from typing import TypeVar, assert_never
 
+import msgspec
+
 from drumline.model.job import JobState
 from drumline.model.query import Answer, AuditRow, By, Command, CommandKind, Keep, PauseKind
 from drumline.model.schedule import start_epoch
+from drumline.model.sealed import Resealing
 from drumline.stores.base import topic
 from drumline.stores.memory.schedule import tell_change, tell_pause
 from drumline.stores.memory.state import Plan, Purged, Record, State, due_at
 
-__all__ = ["command", "pause", "paused", "purge"]
+__all__ = ["command", "pause", "paused", "purge", "reseal"]
 
 T = TypeVar("T")
 
@@ -175,3 +178,26 @@ def _retry(state: State, now: datetime, record: Record) -> Answer:
     record.result_is_repr = False
     state.wait(record, now)
     return Answer.APPLIED
+
+
+def reseal(state: State, resealings: Sequence[Resealing]) -> list[bool]:
+    return [_reseal_one(state, one) for one in resealings]
+
+
+def _reseal_one(state: State, one: Resealing) -> bool:
+    if one.schedule is not None:
+        return _reseal_schedule(state, state.plans.get(one.schedule), one)
+    record = state.jobs.get(one.job or "")
+    if record is None or record.args not in (one.before, one.after):
+        return False
+    record.args = one.after
+    return True
+
+
+def _reseal_schedule(state: State, plan: Plan | None, one: Resealing) -> bool:
+    if plan is None or plan.schedule.args not in (one.before, one.after):
+        return False
+    if plan.schedule.args == one.before:
+        plan.schedule = msgspec.structs.replace(plan.schedule, args=one.after)
+        tell_change(state, plan)
+    return True

@@ -19,6 +19,7 @@ from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
+from drumline.model.sealed import Resealing
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.hub import Hub
 from drumline.stores.memory import consume, operate, produce, read, schedule
@@ -132,6 +133,9 @@ class MemoryStore:
 
     def command(self, command: Command) -> Op[list[Answer]]:
         return self._step(lambda state, now: operate.command(state, now, command))
+
+    def reseal(self, resealings: Sequence[Resealing]) -> Op[list[bool]]:
+        return self._step(lambda state, now: operate.reseal(state, resealings))
 
     def jobs(self, where: JobFilter, *, after: str | None = None, limit: int = 50) -> Op[Page[Job]]:
         return self._step(lambda state, now: read.jobs(state, now, where, after, limit))

@@ -101,3 +101,19 @@ update {schema}.job
 set due = %(due)s,
     state = %(state)s
 where id = %(id)s::uuid
+
+-- name: reseal_job
+-- Write the arguments of an unfinished job in another form, if they stand as they were read, or so already.
+update {schema}.job
+set args = %(after)s
+where id = %(id)s::uuid
+  and args in (%(before)s, %(after)s)
+returning id
+
+-- name: reseal_ended_job
+-- The same for an ended one.
+update {schema}.history
+set args = %(after)s
+where id = %(id)s::uuid
+  and args in (%(before)s, %(after)s)
+returning id

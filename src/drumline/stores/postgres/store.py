@@ -22,6 +22,7 @@ from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
+from drumline.model.sealed import Resealing
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.postgres import beat, claim, finish, purge, series
@@ -37,7 +38,7 @@ from drumline.stores.postgres.step import Step
 from drumline.stores.postgres.transaction import find_store, run_inside, run_inside_async
 from drumline.stores.postgres.wakeups import Hints
 from drumline.stores.postgres.ways import WAYS
-from drumline.stores.relational import fire, listing, operate, produce, read, schedule
+from drumline.stores.relational import fire, listing, operate, produce, read, reseal, schedule
 
 __all__ = ["PostgresStore"]
 
@@ -178,6 +179,9 @@ class PostgresStore:
 
     def command(self, command: Command) -> Op[list[Answer]]:
         return self._write(lambda step: operate.command(WAYS, step, command))
+
+    def reseal(self, resealings: Sequence[Resealing]) -> Op[list[bool]]:
+        return self._write(lambda step: reseal.reseal(WAYS, step, resealings))
 
     # Read.
 

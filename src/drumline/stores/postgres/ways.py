@@ -9,7 +9,7 @@ from drumline.model.job import Job
 from drumline.stores.files import read_statements
 from drumline.stores.postgres.ending import cancel_waiting, lock_action, lock_jobs, lock_schedules
 from drumline.stores.postgres.produce import add, replace, take_keys
-from drumline.stores.postgres.rows import from_text
+from drumline.stores.postgres.rows import from_text, to_text
 from drumline.stores.postgres.step import Step
 from drumline.stores.relational.ways import Ways
 from drumline.stores.rows import as_job
@@ -49,5 +49,6 @@ WAYS = Ways[Step](
     cancel_waiting=cancel_waiting,
     revive=_revive,
     forget=_forget,
+    write_args=to_text,
     read_job=_read_job,
 )

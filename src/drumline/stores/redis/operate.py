@@ -1,19 +1,21 @@
-"""pause, paused, command, purge, migrate and now."""
+"""pause, paused, command, reseal, purge, migrate and now."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from drumline.model.instant import millis
 from drumline.model.query import Answer, By, Command, Keep, PauseKind
+from drumline.model.sealed import Resealing
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import audit_row, opaque, pack, pack_id, start_item
 from drumline.stores.rows import instant
 
-__all__ = ["command", "migrate", "now", "pause", "paused", "purge"]
+__all__ = ["command", "migrate", "now", "pause", "paused", "purge", "reseal"]
 
 _by = msgspec.json.Decoder(By)
 
@@ -50,3 +52,23 @@ def purge(keep: Keep, limit: int) -> Operation[int]:
     spans = (millis(keep.ticks), keep.newest_ticks, millis(keep.audit), millis(keep.series), millis(keep.replicas))
     count: int = yield Call("purge", (pack((limit, *spans)),))
     return count
+
+
+def reseal(resealings: Sequence[Resealing]) -> Operation[list[bool]]:
+    answers = yield Call("reseal", (pack([_resealing_item(one) for one in resealings]),))
+    return [bool(answer) for answer in answers]
+
+
+def _resealing_item(one: Resealing) -> tuple[Any, ...]:
+    # The texts with which the two begin that hold arguments: see `job_item` and `declare`.
+    begin = _spec_until_args if one.schedule is not None else _part_until_args
+    job = opaque(pack_id(one.job)) if one.job is not None else False
+    return job, one.schedule or False, opaque(begin(one.before)), opaque(begin(one.after))
+
+
+def _part_until_args(args: bytes) -> bytes:
+    return b"\x93" + pack(args)
+
+
+def _spec_until_args(args: bytes) -> bytes:
+    return b'{"args":' + msgspec.json.encode(args) + b","

@@ -17,6 +17,7 @@ from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
+from drumline.model.sealed import Resealing
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.redis import consume, listing, operate, produce, read, schedule
@@ -130,6 +131,9 @@ class RedisStore:
 
     def command(self, command: Command) -> Op[list[Answer]]:
         return _through(self._work, lambda: operate.command(command))
+
+    def reseal(self, resealings: Sequence[Resealing]) -> Op[list[bool]]:
+        return _through(self._work, lambda: operate.reseal(resealings))
 
     # Read.
 

@@ -62,5 +62,7 @@ class Ways(msgspec.Struct, Generic[S], frozen=True):
     revive: Callable[[Mapping[str, Any]], Operation[None]]
     # Forget an ended job, and say whether there was one.
     forget: Callable[[S, str], Operation[bool]]
+    # Arguments as a column holds them.
+    write_args: Callable[[bytes], object]
     # A job, from a row of `pick_unfinished` or `pick_ended`.
     read_job: Callable[[Row], Job]

@@ -100,3 +100,19 @@ update drumline_job
 set due = :due,
     state = :state
 where id = :id
+
+-- name: reseal_job
+-- Write the arguments of an unfinished job in another form, if they stand as they were read, or so already.
+update drumline_job
+set args = :after
+where id = :id
+  and args in (:before, :after)
+returning id
+
+-- name: reseal_ended_job
+-- The same for an ended one.
+update drumline_history
+set args = :after
+where id = :id
+  and args in (:before, :after)
+returning id

@@ -21,9 +21,10 @@ from drumline.model.query import Answer, AuditRow, By, Command, Count, JobFilter
 from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
+from drumline.model.sealed import Resealing
 from drumline.stores.base import Hear, Listener, Op
 from drumline.stores.forks import watch_forks
-from drumline.stores.relational import fire, listing, operate, produce, read, schedule
+from drumline.stores.relational import fire, listing, operate, produce, read, reseal, schedule
 from drumline.stores.sqlite import beat, claim, finish, purge, series
 from drumline.stores.sqlite.connect import Place, Synchronous
 from drumline.stores.sqlite.inspect import inspect
@@ -176,6 +177,9 @@ class SqliteStore:
 
     def command(self, command: Command) -> Op[list[Answer]]:
         return self._write(lambda step: operate.command(WAYS, step, command))
+
+    def reseal(self, resealings: Sequence[Resealing]) -> Op[list[bool]]:
+        return self._write(lambda step: reseal.reseal(WAYS, step, resealings))
 
     # Read.
 

@@ -49,5 +49,6 @@ WAYS = Ways[Step](
     cancel_waiting=cancel_waiting,
     revive=_revive,
     forget=forget,
+    write_args=bytes,
     read_job=_read_job,
 )

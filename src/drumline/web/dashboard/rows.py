@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from drumline.model.job import ENDED, Job, JobState, Source
+from drumline.model.sealed import read_body
 from drumline.web.dashboard.wording import cut
 from drumline.web.show import redactor_of
 
@@ -51,7 +52,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_row(drum: Drumline, job: Job) -> JobRow:
     redact = redactor_of(drum, job)
-    args = redact.args(msgspec.json.decode(job.args))
+    args = redact.args(read_body(job.args))
     error = redact.text(job.last_error or "").partition("\n")[0]
     return JobRow(
         id=job.id,
