@@ -7,7 +7,8 @@ loop, whatever executor the task has: it is given the context and the rest of th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -16,11 +17,14 @@ from drumline.errors import BadOption
 from drumline.model.context import Context
 from drumline.model.job import Enqueued, NewJob
 
-__all__ = ["AroundEnqueue", "AroundRun", "Enqueueing", "Run", "wrap_run"]
+__all__ = ["AroundEnqueue", "AroundRun", "Enqueueing", "Run", "carried", "wrap_run"]
 
 Run = Callable[[], Awaitable[Any]]
 AroundEnqueue = Callable[[list[NewJob]], Generator[list[NewJob], list[Enqueued], None]]
 AroundRun = Callable[[Context, Run], Awaitable[Any]]
+
+# What of a trace goes along into the child process in which the task is run: set by middleware around the run.
+carried: ContextVar[Mapping[str, str]] = ContextVar("drumline_carried")
 
 
 class Enqueueing:

@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = "drumline"
 # The package itself, where the public names are, stands after everything that it may show.
 LAYERS = (
-    *("errors", "clock", "events", "model", "policy", "middleware", "sealing", "stores", "engine"),
+    *("errors", "clock", "events", "model", "logs", "policy", "middleware", "sealing", "stores", "engine", "tracing"),
     *("client", "schedules", "blocking", "task", "config", "registry", "opening", "app", "testing", PACKAGE),
     *("web", "demo", "cli", "__main__"),
 )

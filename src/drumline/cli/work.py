@@ -104,8 +104,8 @@ def start(
 ) -> None:
     """Be a replica of that role until stopped; with `web`, serve the pages at that address too."""
     from drumline.cli.app import load_app
-    from drumline.cli.logs import set_up_logging
     from drumline.engine.alone import run_alone
+    from drumline.logs import set_up_logging
 
     # Until the worker listens, a polite end is the same as Ctrl-C: nothing has been claimed. A shell lets what it
     # starts in the background ignore Ctrl-C, and the polite end would be ignored with it.
@@ -127,9 +127,9 @@ def _start_many(
     """Be the supervisor of so many replicas, until all have ended."""
     import os
 
-    from drumline.cli.logs import set_up_logging
     from drumline.cli.supervise import supervise
     from drumline.config import load_settings, replica_name
+    from drumline.logs import set_up_logging
 
     # Nobody is asked to stop before there is anybody.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -56,6 +56,8 @@ class Call(msgspec.Struct, frozen=True, tag=True):
     qualname: str
     # Where that module is the main program.
     main: Main | None = None
+    # Of the trace in which it runs.
+    carried: dict[str, str] = {}
 
 
 class Flags(msgspec.Struct, frozen=True, tag=True):

@@ -20,7 +20,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from drumline.engine.border import (
     Answer,
@@ -42,6 +42,8 @@ from drumline.engine.failure import failure, raised
 from drumline.engine.finding import MAIN, Address, FoundTask, find_task
 from drumline.engine.lifespan import HeldLifespan, Lifespan
 from drumline.engine.preparing import preparing
+from drumline.engine.resuming import resume
+from drumline.logs import set_up_logging
 from drumline.model.context import active
 from drumline.model.job import Progress
 from drumline.model.result import cut, decode_result, encode_result
@@ -57,8 +59,13 @@ LOOK_EVERY = 5.0
 MAIN_HERE = "__mp_main__"
 
 
-def main(handle: int) -> None:
-    """Serve the connection until told to leave. Called by the worker, as the whole program of this process."""
+def main(handle: int, logs: tuple[str, Literal["text", "json"]] | None = None) -> None:
+    """Serve the connection until told to leave. Called by the worker, as the whole program of this process.
+
+    `logs`: the level and form in which the worker logs, where it was the command line that set that up.
+    """
+    if logs is not None:
+        set_up_logging(*logs)
     for number in STAND_FIRM:
         # A handler and not SIG_IGN, which the programs that a task starts would inherit.
         signal.signal(number, _stand_firm)
@@ -139,6 +146,7 @@ class Child:
         given = (context,) if definition.takes_context else ()
         around = copy_context()
         around.run(active.set, context)
+        around.run(resume, call.carried)
         try:
             value = around.run(self._call, partial(definition.function, *given, *args, **kwargs))
         except BaseException as error:  # noqa: BLE001 - SystemExit in a task belongs to its job, and must not end the child

@@ -121,7 +121,8 @@ class Execution:
         self.cancelled = self.cancelled or reason in (Reason.CANCEL, Reason.TIMEOUT)
         # One that has not begun looks for the reason itself: cancelled now, it would never get so far.
         if self.has_begun and self.task is not None and self.definition.executor is Executor.COROUTINE:
-            self.task.cancel()
+            # The word is for middleware, which sees no more of it than the error.
+            self.task.cancel(self.reason.value)
         if self.kill is not None:
             self.kill()
 

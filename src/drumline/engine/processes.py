@@ -41,6 +41,8 @@ from drumline.engine.childrun import Died
 from drumline.engine.execution import Execution
 from drumline.engine.finding import MAIN, find_main, locate
 from drumline.engine.threads import DaemonPool
+from drumline.logs import find_logging
+from drumline.middleware import carried
 from drumline.model.job import Progress
 from drumline.policy.task import TaskDefinition
 
@@ -54,7 +56,8 @@ START_LIMIT = 60.0
 GOODBYE = 5.0
 
 _PROGRAM = (
-    "import sys; sys.path[:] = {path!r}; sys.argv[:] = {argv!r}; from drumline.engine.child import main; main({handle})"
+    "import sys; sys.path[:] = {path!r}; sys.argv[:] = {argv!r}; "
+    "from drumline.engine.child import main; main({handle}, {logs!r})"
 )
 
 
@@ -82,7 +85,7 @@ class ProcessPool:
         """Have the execution's task run in a child. `began` is called, on the event loop, when the task is."""
         address = self._addresses[execution.definition.name]
         main = find_main() if address.module == MAIN else None
-        call = encode(Call(execution.claim, address.module, address.qualname, main))
+        call = encode(Call(execution.claim, address.module, address.qualname, main, dict(carried.get({}))))
         began = partial(_call_on, asyncio.get_running_loop(), began)
         # It may have been told to stop before, while middleware waited for something.
         while execution.reason is None:
@@ -291,7 +294,8 @@ def _call_on(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> N
 
 def _spawn(handle: int) -> subprocess.Popen[bytes]:
     """Start a child, in a process group of its own, with this end of a connection."""
-    program = _PROGRAM.format(path=[str(entry) for entry in sys.path], argv=sys.argv, handle=handle)
+    path, logs = [str(entry) for entry in sys.path], find_logging()
+    program = _PROGRAM.format(path=path, argv=sys.argv, handle=handle, logs=None if logs is None else tuple(logs))
     flags = [*["-O"] * sys.flags.optimize, *(f"-W{option}" for option in sys.warnoptions)]
     # Until the child has said for itself that it stands firm. The mask is this thread's, and the child inherits it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STAND_FIRM)
