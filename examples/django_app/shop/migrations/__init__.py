@@ -1,0 +1,1 @@
+"""Django's migrations. Drumline brings its own schema, and migrates it itself."""
