@@ -18,6 +18,7 @@ from drumline.engine.lifespan import Lifespan
 from drumline.engine.worker import Worker, WorkerOptions
 from drumline.errors import BadOption, DrumlineError
 from drumline.events import Events, JobEnqueued
+from drumline.failpoint import failpoint
 from drumline.middleware import AroundEnqueue, AroundRun, Enqueueing
 from drumline.model.act import Act
 from drumline.model.context import Context
@@ -164,7 +165,9 @@ class Drumline:
         batch = list(calls)
         store = await self.store()
         with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
+            failpoint("enqueue.before")
             under_way.answer = await store.enqueue(under_way.jobs, tx=_transaction(batch), act=act)
+            failpoint("enqueue.answered")
         return self._handles(under_way)
 
     def enqueue_many_sync(self, calls: Iterable[Call]) -> list[JobHandle[Any]]:
@@ -172,7 +175,9 @@ class Drumline:
         batch = list(calls)
         store = self._own_store.ready_sync()
         with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
+            failpoint("enqueue.before")
             under_way.answer = store.enqueue(under_way.jobs, tx=_transaction(batch)).run()
+            failpoint("enqueue.answered")
         return self._handles(under_way)
 
     @property

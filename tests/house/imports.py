@@ -11,9 +11,10 @@ from pathlib import Path
 PACKAGE = "drumline"
 # The package itself, where the public names are, stands after everything that it may show.
 LAYERS = (
-    *("errors", "clock", "events", "model", "logs", "policy", "middleware", "sealing", "stores", "engine", "tracing"),
+    *("errors", "failpoint", "clock", "events", "model", "logs", "policy", "middleware", "sealing", "stores"),
+    *("engine", "tracing"),
     *("client", "schedules", "blocking", "task", "config", "registry", "opening", "app", "testing", PACKAGE),
-    *("web", "demo", "cli", "__main__"),
+    *("web", "demo", "chaos", "cli", "__main__"),
 )
 # The front door names the pages, and imports them when somebody asks for them.
 DOORS = {("app", "web")}
@@ -119,8 +120,8 @@ def _complain(importer: str, imported: str) -> str | None:
 
 
 def _complain_about_outside(layer: str, imported: str) -> str | None:
-    if imported == "random" and layer not in ("clock", "policy"):
-        return f"{layer} may not import random: it belongs to clock and to seeded policies"
+    if imported == "random" and layer not in ("clock", "policy", "chaos"):
+        return f"{layer} may not import random: it belongs to clock, seeded policies and seeded chaos"
     if imported in IMPURE and layer in ("model", "policy"):
         return f"{layer} is pure and may not import {imported}"
     return None

@@ -30,7 +30,7 @@ from drumline.model.redact import HIDDEN
 __all__ = ["Configuration", "load_settings"]
 
 # Variables of the project's own tests and measurements, which set nothing here.
-_NOT_SETTINGS = ("DRUMLINE_TEST_", "DRUMLINE_BENCH_", "DRUMLINE_DEMO_")
+_NOT_SETTINGS = ("DRUMLINE_TEST_", "DRUMLINE_BENCH_", "DRUMLINE_DEMO_", "DRUMLINE_CHAOS_", "DRUMLINE_FAILPOINT")
 # Kubernetes sets these for a service whose name begins with drumline.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$")
 _ENVIRONMENT = "environment"

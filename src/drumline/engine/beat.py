@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from drumline.clock import Clock
 from drumline.engine.execution import Executions
+from drumline.failpoint import failpoint
 from drumline.model.replica import Beat, ReplicaInfo
 from drumline.stores.base import Store
 
@@ -88,7 +89,9 @@ class Heart:
         """Beat once; say how many seconds to wait."""
         held = [execution.ref for execution in self._executions]
         info = self._describe(self._interval)
+        failpoint("beat.before")
         answer = self._store.beat(info, held).run()
+        failpoint("beat.answered")
         now = self._clock.monotonic()
         interval = self._interval.total_seconds()
         if now > self._due + LATE:

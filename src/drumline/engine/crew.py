@@ -33,6 +33,7 @@ from drumline.engine.service import Loop
 from drumline.engine.slots import Limits
 from drumline.engine.ticker import Ticker
 from drumline.events import Events
+from drumline.failpoint import failpoint_before
 from drumline.middleware import AroundRun
 from drumline.model.claim import ANY_QUEUE, ClaimRef
 from drumline.model.options import check_count
@@ -102,7 +103,7 @@ class Crew:
             threads=options.threads,
             clock=self._clock,
             events=self._events,
-            on_start=self._on_start,
+            on_start=failpoint_before("job.started", self._on_start),
             close=self._on_end,
             on_words=self.recorder.listen,
             around=self._around,

@@ -13,6 +13,7 @@ from drumline.engine.lane import Lane
 from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
 from drumline.engine.sharing import OpenSharing, RuledSharing, Sharing
+from drumline.failpoint import failpoint
 from drumline.model.claim import Claimed
 from drumline.model.queues import QueueRules
 from drumline.policy.options import Executor
@@ -166,12 +167,14 @@ class Fetcher:
         self.claiming = True
         ahead = lane.ahead
         most, asked = ahead.most, self._clock.monotonic()
+        failpoint("claim.before")
         try:
             claimed = await self._store.claim(self._replica, shares, limit, lane.tasks, lane.token)
         except BaseException:
             lane.hint()
             raise
         received = self._clock.monotonic()
+        failpoint("claim.answered")
         lane.token = None
         self.claiming = any(other.token for other in (*self._common.values(), *self._reserved.values()))
         if not lane.is_reserved:

@@ -10,6 +10,7 @@ from drumline.engine.closing import job_closed
 from drumline.engine.execution import Executions
 from drumline.engine.private import cancel_left_behind
 from drumline.events import Events
+from drumline.failpoint import failpoint
 from drumline.model.claim import Claim
 from drumline.model.query import Keep
 from drumline.policy.verdict import Lost, verdict
@@ -63,6 +64,7 @@ class Janitor:
             await self._look(now)
         if now >= self._purge_at:
             has_more = await self._store.purge(self._keep, PURGE_SLICE)
+            failpoint("purge.answered")
             if not has_more:
                 await cancel_left_behind(self._store, by=self._by)
             self._purge_at = now if has_more else now + PURGE_EVERY
@@ -90,7 +92,9 @@ class Janitor:
 
     async def _take_over(self, claims: Sequence[Claim]) -> None:
         lost = [verdict(c, Lost(), by=self._by, started_at=c.claimed_at, ended_at=c.lease_until) for c in claims]
+        failpoint("reclaim.before")
         answers = await self._store.finish(lost)
+        failpoint("reclaim.answered")
         # Of a claim that a rival took over the rival tells.
         for outcome, applied in zip(lost, answers, strict=True):
             if applied and self._events:

@@ -18,6 +18,7 @@ from drumline.engine.execution import Execution, Executions
 from drumline.engine.failure import without_secrets
 from drumline.errors import StoreError
 from drumline.events import ClaimLost, Events, StaleWrite
+from drumline.failpoint import failpoint
 from drumline.model.claim import Claim, ClaimRef, Note
 from drumline.model.outcome import Outcome
 from drumline.policy.verdict import Ending, Stopped, verdict
@@ -127,13 +128,16 @@ class Recorder:
 
     async def _write_words(self) -> None:
         notes = list(self._notes)
-        for note, kept in zip(notes, await self._store.report(notes), strict=True):
+        answers = await self._store.report(notes)
+        failpoint("report.answered")
+        for note, kept in zip(notes, answers, strict=True):
             if not kept:
                 self.lost(note.ref, "report")
         del self._notes[: len(notes)]
         self._words_at = self._clock.monotonic()
 
     async def _write_outcomes(self, batch: dict[ClaimRef, Outcome]) -> None:
+        failpoint("finish.before")
         try:
             answers = await self._store.finish([*batch.values()])
         except StoreError:
@@ -142,6 +146,7 @@ class Recorder:
         except Exception:  # noqa: BLE001 - said of the one outcome that it is about
             await self._write_one_by_one(batch)
         else:
+            failpoint("finish.answered")
             for (ref, outcome), applied in zip(batch.items(), answers, strict=True):
                 self._settle(ref, outcome, applied=applied)
         self._on_written()

@@ -24,6 +24,7 @@ from drumline.clock import Clock
 from drumline.engine.board import Board
 from drumline.errors import BadOption
 from drumline.events import Events, TickFired, TickSkipped
+from drumline.failpoint import failpoint
 from drumline.model.query import By
 from drumline.model.replica import Beat, ReplicaInfo, Role
 from drumline.model.schedule import Coordination, Fired, FiredAnswer, Firing, Schedule, ScheduleStatus
@@ -163,6 +164,7 @@ class Ticker:
         try:
             if schedules:
                 await self._store.declare([*schedules.values()], by=By(self._replica, "code", ""))
+                failpoint("declare.answered")
         except BaseException:
             self._is_declared = False
             raise
@@ -376,7 +378,9 @@ class Ticker:
         overtaken: set[str] = set()
         for part in _batches(firings):
             batch = [(line, firing) for line, firing in part if line.name not in overtaken]
+            failpoint("fire.before")
             answers = await self._store.fire([firing for _, firing in batch], by=self._replica) if batch else []
+            failpoint("fire.answered")
             counts.update(fired.answer for fired in answers)
             for (line, firing), fired in zip(batch, answers, strict=True):
                 self._take_note(line, firing, fired)

@@ -25,6 +25,7 @@ from drumline.engine.private import cancel_waiting
 from drumline.engine.service import Loop
 from drumline.engine.signals import Signals
 from drumline.events import Events, ReplicaStarted, ReplicaStopped
+from drumline.failpoint import failpoint
 from drumline.middleware import AroundRun
 from drumline.model.query import Keep
 from drumline.model.replica import ReplicaState, Role
@@ -152,6 +153,7 @@ class Worker(Crew):
 
     async def _wind_down(self) -> None:
         """Let what runs come to its end, or give it back."""
+        failpoint("drain.begun")
         self._state = ReplicaState.DRAINING
         self.heart.beat_now()
         self.fetcher.give_back()
@@ -168,6 +170,7 @@ class Worker(Crew):
         await self._give_back_in_doubt()
         # Words need no waiting for: those of jobs that have ended are written before their outcomes.
         await self._until(lambda: not self.recorder.backlog, LAST_WRITES)
+        failpoint("drain.written")
         await self.runner.close()
 
     async def _give_back_in_doubt(self) -> None:
@@ -199,6 +202,7 @@ class Worker(Crew):
         try:
             async with asyncio.timeout(CLEAN_UP):
                 await self._store.beat(self._describe(LAST_BEAT), [])
+                failpoint("leave.answered")
                 if self.ticker.has_own:
                     await cancel_waiting(self._store, [private_queue(self.id)], by=self.id)
         except Exception as error:  # noqa: BLE001 - the fleet will find out by itself, a little later

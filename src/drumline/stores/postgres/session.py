@@ -15,6 +15,7 @@ import psycopg
 
 from drumline.clock import pause
 from drumline.errors import StoreUnreachable
+from drumline.failpoint import failpoint
 from drumline.stores.forks import keep_open
 from drumline.stores.postgres.connect import (
     LOCK_PATIENCE,
@@ -144,6 +145,7 @@ class Sessions:
                 self._undo(connection)
                 raise
             else:
+                failpoint("store.committed")
                 self.put_back(connection)
                 return answer
 
@@ -179,6 +181,7 @@ class Sessions:
         bound = self._bind(cursor)
         answer = run(bound, make(step))
         run(bound, settle(step))
+        failpoint("store.before_commit")
         connection.commit()
         return answer
 

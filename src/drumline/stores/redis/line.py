@@ -18,6 +18,7 @@ from redis import exceptions
 
 from drumline.clock import SystemClock
 from drumline.errors import StoreError
+from drumline.failpoint import failpoint
 from drumline.stores.redis.address import Wire
 from drumline.stores.redis.calls import Call
 from drumline.stores.redis.confirm import CONFIRMATIONS, find_doubt, refuse
@@ -117,6 +118,7 @@ class Line:
     def _work(self) -> None:
         while sent := self._take():
             self._serve(sent)
+            failpoint("store.committed")
             _deliver(sent)
 
     def _take(self) -> list[_Sent]:
@@ -158,6 +160,7 @@ class Line:
         wire = self._connected(will_migrate=migrates)
         confirmation = self._confirmation(groups)
         wire.send_packed_command(wire.pack_commands([*(self._command(group) for group in groups), *confirmation]))
+        failpoint("store.before_commit")
         again: list[list[_Sent]] = []
         failure: Exception = exceptions.ConnectionError("no answer")
         for place, group in enumerate(groups):

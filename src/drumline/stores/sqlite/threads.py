@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from drumline.clock import Clock, SystemClock
 from drumline.errors import StoreUnusable
+from drumline.failpoint import failpoint
 from drumline.model.instant import to_millis
 from drumline.stores.forks import keep_open
 from drumline.stores.sqlite.calls import BatchCall, Call, Join, LoopReply, Make, deliver, find_batch
@@ -244,7 +245,9 @@ class Writer(Worker):
             self._follow_clock(connection, common)
             count = self._run_members(connection, calls, common)
             run(connection.cursor(), settle(common))
+            failpoint("store.before_commit")
             connection.commit()
+            failpoint("store.committed")
         except Exception as error:  # noqa: BLE001 - given to the callers
             connection.rollback()
             if len(calls) == 1:
