@@ -168,14 +168,29 @@ def _address_pooled(folder: Path) -> str:
     return new_address(pooled_url("16"))
 
 
+def _address_redis(folder: Path) -> str:
+    from tests.support import valkey
+
+    return f"{valkey.redis_url()} t{fresh_id()}"
+
+
+def _address_cluster(folder: Path) -> str:
+    from tests.support import valkey
+
+    return f"{valkey.cluster_url()} t{fresh_id()}"
+
+
+_REDIS, _POSTGRES = ALL[2:]
 OTHER_SERVERS = (
-    replace(ALL[-1], name="postgres-18", address=_address_newest),
-    replace(ALL[-1], name="postgres-pooled", address=_address_pooled),
+    replace(_POSTGRES, name="postgres-18", address=_address_newest),
+    replace(_POSTGRES, name="postgres-pooled", address=_address_pooled),
+    replace(_REDIS, name="redis-7", address=_address_redis),
+    replace(_REDIS, name="redis-cluster", address=_address_cluster),
 )
 
 
 def racing() -> list[Maker]:
-    """The stores that are raced: the chosen ones, and Postgres on other servers, which `make matrix` tests in full."""
+    """The stores that are raced: the chosen ones, and those on other servers, which `make matrix` tests in full."""
     others = () if os.environ.get(CHOICE) else OTHER_SERVERS
     return [*chosen(), *others]
 

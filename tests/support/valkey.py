@@ -8,17 +8,20 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from redis import Redis, RedisCluster
 
 from drumline.model.instant import to_millis
 from drumline.stores.redis import RedisStore
+from tests.support.require import give_up
+
+T = TypeVar("T")
 
 URL = "DRUMLINE_TEST_REDIS_URL"
 # Which program the servers are, if not the wheel's; and whether the tests share a cluster instead of one server.
@@ -32,7 +35,8 @@ _WITHIN = 20.0
 class Valkey:
     """A server process of the test's own."""
 
-    def __init__(self, *options: str, port: int | None = None, config: str = "") -> None:
+    def __init__(self, *options: str, port: int | None = None, config: str = "", program: str | None = None) -> None:
+        self._program = program or find_server()
         self.folder = Path(tempfile.mkdtemp(prefix="drumline-valkey-"))
         # A sentinel writes to it what it learns.
         self._config = self.folder / "server.conf"
@@ -46,7 +50,7 @@ class Valkey:
         place = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         log = ["--logfile", str(self.folder / "log"), "--enable-debug-command", "local"]
         self.process = subprocess.Popen(
-            [find_server(), str(self._config), *place, *log, *self.options],
+            [self._program, str(self._config), *place, *log, *self.options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
@@ -110,9 +114,9 @@ def _answers(port: int) -> bool:
 
 
 @contextmanager
-def new_server(*options: str) -> Iterator[Valkey]:
+def new_server(*options: str, program: str | None = None) -> Iterator[Valkey]:
     """A server that a test may kill."""
-    server = Valkey(*options)
+    server = Valkey(*options, program=program)
     try:
         yield server
     finally:
@@ -125,13 +129,34 @@ def shared_url() -> str:
     given = os.environ.get(URL)
     if given:
         return given
+    return cluster_url() if os.environ.get(CLUSTER) else _start()
+
+
+@cache
+def redis_url() -> str:
+    """The same, of the Redis that this system has."""
+    program = shutil.which("redis-server")
+    if program is None:
+        give_up("redis-server is not installed")
+    return _start(program)
+
+
+@cache
+def cluster_url() -> str:
+    """The same, of a cluster."""
+    from tests.support.cluster import new_cluster
+
+    return _until_the_end(new_cluster()).url
+
+
+def _start(program: str | None = None) -> str:
+    return _until_the_end(new_server("--save", "", "--appendonly", "no", program=program)).url
+
+
+def _until_the_end(server: AbstractContextManager[T]) -> T:
     ending = ExitStack()
     atexit.register(ending.close)
-    if os.environ.get(CLUSTER):
-        from tests.support.cluster import new_cluster
-
-        return ending.enter_context(new_cluster()).url
-    return ending.enter_context(new_server("--save", "", "--appendonly", "no")).url
+    return ending.enter_context(server)
 
 
 def open_store(address: str) -> RedisStore:
