@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -82,6 +82,18 @@ def test_a_redis_that_evicts(shop):
         answer = examine(shop, server.url)
     (finding,) = findings(answer, "durable")
     assert (answer.code, finding["level"], finding["do"]) == (1, "wrong", "set maxmemory-policy noeviction")
+
+
+def test_a_redis_whose_replica_may_lack_what_was_accepted(shop, monkeypatch):
+    with ExitStack() as stack:
+        server = stack.enter_context(valkey.new_server("--appendonly", "yes", "--appendfsync", "always"))
+        stack.enter_context(opened(server.url))
+        stack.enter_context(valkey.new_server("--replicaof", f"127.0.0.1 {server.port}"))
+        valkey.until(lambda: findings(examine(shop, server.url), "replicas"), "the replica follows")
+        (finding,) = findings(examine(shop, server.url), "replicas")
+        monkeypatch.setenv("DRUMLINE_STORE__CONFIRM", "replica")
+        assert not findings(examine(shop, server.url), "replicas")
+    assert (finding["level"], finding["do"]) == ("advice", "set store.confirm = replica if that matters")
 
 
 def test_an_old_schema(shop):

@@ -26,6 +26,8 @@ def test_a_store_that_keeps_everything_is_well(kind, facts):
         ("redis", REDIS | {"appendonly": "no", "save": "3600 1"}, "wrong", "last snapshot"),
         ("redis", REDIS | {"appendonly": "no"}, "wrong", "keeps nothing"),
         ("redis", REDIS | {"maxmemory-policy": "allkeys-lru", "maxmemory": "9"}, "wrong", "throws keys away"),
+        ("redis", REDIS | {"replicas": "2"}, "advice", "replicas: 2, store.confirm: server"),
+        ("redis", REDIS | {"replicas": "0", "store.confirm": "replica"}, "wrong", "but the server has none"),
         ("redis", {}, "advice", "does not say"),
         ("postgres", POSTGRES | {"fsync": "off"}, "wrong", "fsync is off"),
         ("postgres", POSTGRES | {"full_page_writes": "off"}, "wrong", "full_page_writes is off"),
@@ -56,6 +58,10 @@ def test_of_two_weaknesses_the_one_that_needs_no_crash_comes_first():
         "when its memory is full it throws keys away",
         "it keeps nothing over a restart",
     ]
+
+
+def test_a_server_whose_replicas_confirm_is_well():
+    assert judge("redis", REDIS | {"replicas": "1", "store.confirm": "replica"}) == []
 
 
 def test_a_listener_that_goes_past_the_pooler_is_well():

@@ -39,7 +39,7 @@ def check_redis(facts: Facts) -> list[Finding]:
                 "look at its documentation, or let this user run CONFIG GET",
             )
         ]
-    return [finding for finding in (_of_memory(facts), _of_disk(facts)) if finding]
+    return [finding for finding in (_of_memory(facts), _of_disk(facts), _of_replicas(facts)) if finding]
 
 
 def _of_memory(facts: Facts) -> Finding | None:
@@ -68,6 +68,27 @@ def _of_disk(facts: Facts) -> Finding | None:
     if facts.get("save"):
         return _refuse("a crash loses what came after the last snapshot (appendonly no)", why, "set appendonly yes")
     return _refuse("it keeps nothing over a restart (appendonly no, no save)", why, "set appendonly yes")
+
+
+def _of_replicas(facts: Facts) -> Finding | None:
+    replicas, confirm = int(facts.get("replicas", "0")), facts.get("store.confirm", "server")
+    if confirm == "replica" and not replicas:
+        return Finding(
+            "replicas",
+            Level.WRONG,
+            "store.confirm is replica, but the server has none",
+            "no enqueue is confirmed: each is stored, and raises an error",
+            "start a replica, or set store.confirm = disk",
+        )
+    if replicas and confirm != "replica":
+        return Finding(
+            "replicas",
+            Level.ADVICE,
+            f"a replica that takes over may lack the last moments (replicas: {replicas}, store.confirm: {confirm})",
+            f"{_LOST}, and a tick could fire again, in a failover",
+            "set store.confirm = replica if that matters",
+        )
+    return None
 
 
 def _check_postgres(facts: Facts) -> list[Finding]:

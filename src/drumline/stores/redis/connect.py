@@ -151,10 +151,13 @@ class Server:
     def _read_settings(self, wire: Wire) -> dict[str, str]:
         """What bears on durability; nothing of a server that does not tell."""
         try:
-            answers = ask(wire, [("CONFIG", "GET", name) for name in _SETTINGS])
+            *answers, info = ask(wire, [*(("CONFIG", "GET", name) for name in _SETTINGS), ("INFO", "replication")])
         except exceptions.ResponseError:
             return {}
-        return {answer[0].decode(): answer[1].decode() for answer in answers if answer}
+        told = {answer[0].decode(): answer[1].decode() for answer in answers if answer}
+        # A managed server may not tell the one, but the other.
+        replicas = _read_facts(info).get("connected_slaves", "0")
+        return told and {**told, "replicas": replicas, "store.confirm": self.confirm}
 
     def _open_by(self, node: Node | None) -> Wire:
         """A connection to the server, which is at this node, or known to it."""
