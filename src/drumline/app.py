@@ -16,7 +16,7 @@ from drumline.clock import Clock, SystemClock
 from drumline.engine.board import Board
 from drumline.engine.lifespan import Lifespan
 from drumline.engine.worker import Worker, WorkerOptions
-from drumline.errors import BadOption, DrumlineError
+from drumline.errors import BadOption, BadSettings, DrumlineError
 from drumline.events import Events, JobEnqueued
 from drumline.failpoint import failpoint
 from drumline.middleware import AroundEnqueue, AroundRun, Enqueueing
@@ -418,7 +418,7 @@ def _needing(extra: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("drumline"):
             raise
-        raise DrumlineError(f"this needs the package {error.name}: pip install 'drumline[{extra}]'") from error
+        raise BadSettings(f"this needs the package {error.name}: pip install 'drumline[{extra}]'") from error
 
 
 async def _serve_until(worker: Worker, until: asyncio.Event) -> None:

@@ -36,13 +36,13 @@ async def test_weighted_queues_are_served_by_their_weights(any_drum):
     async def work(ctx: Context) -> None:
         served.append(ctx.queue)
 
-    calls = [work.using(queue=queue).call() for queue in ("a", "b", "c") for _ in range(400)]
+    weights = {"a": 4, "b": 2, "c": 1}
+    calls = [work.using(queue=queue).call() for queue, weight in weights.items() for _ in range(450 * weight)]
     await any_drum.enqueue_many(calls)
-    await any_drum.run(queues={"a": 4, "b": 2, "c": 1}, concurrency=20, drain=True)
-    assert len(served) == 1_200
-    first = Counter(served[:600])
-    assert first["a"] == pytest.approx(600 * 4 / 7, rel=0.1)
-    assert first["b"] == pytest.approx(600 * 2 / 7, rel=0.1)
+    await any_drum.run(queues=weights, concurrency=20, drain=True)
+    assert len(served) == 3_150
+    first = Counter(served[:2_800])
+    assert first == pytest.approx({"a": 1_600, "b": 800, "c": 400}, rel=0.1)
 
 
 @pytest.mark.parametrize("queues", [["a=4", "b=2"], {"a": 4, "b": 2}])

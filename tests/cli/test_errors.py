@@ -70,6 +70,61 @@ def test_what_a_person_can_mend_is_said_in_one_sentence(shop, words, code):
     assert answer.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("nonsense", "code: store.url must be a URL, such as sqlite:///drumline.db, got 'nonsense'"),
+        ("", "code: store.url must be a URL"),
+        ("mysql://u:secret@h/db", "store URL 'mysql://u:***@h/db': expected postgresql://user@host/database, redis://"),
+        ("sqlite://x", "store URL 'sqlite://x': expected"),
+        ("sqlite:///", "store URL 'sqlite:///': expected"),
+        ("postgresql://[::1/db", "store URL 'postgresql://[::1/db': expected postgresql://user@host/database"),
+        (
+            "postgresql://u:secret@h:port/db",
+            "store URL 'postgresql://u:***@h:port/db': expected postgresql://user@host",
+        ),
+        ("postgresql://u:secret@h/a b", "store URL 'postgresql://u:***@h/a b': expected postgresql://user@host"),
+        ("postgresql://h/db?colour=blue", "store URL 'postgresql://h/db?colour=blue': expected postgresql://user@host"),
+        ("redis://:secret@h:port/0", "store URL 'redis://:***@h:port/0': expected redis://host:6379/0"),
+        ("redis://h/zero", "store URL 'redis://h/zero': expected redis://host:6379/0"),
+        ("redis://h/0?colour=blue", "store URL 'redis://h/0?colour=blue': expected redis://host:6379/0"),
+    ],
+)
+def test_a_url_that_leads_nowhere_is_bad_usage_and_told_without_its_secrets(shop, url, says):
+    answer = shop.run("jobs", "list", "--store", url)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"drumline: {says}")
+    assert answer.err.count("\n") == 1
+    assert "secret" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        (
+            "[worker]\nconcurency = 3",
+            "drumline.toml: worker.concurency is not a setting; did you mean worker.concurrency?",
+        ),
+        ('[worker]\nconcurrency = "many"', "drumline.toml: worker.concurrency must be a valid integer"),
+        ("[store]\nauto_migrate = 7", "drumline.toml: store.auto_migrate must be a valid boolean"),
+        ("worker = 3", "drumline.toml: worker must be a table of settings, got 3"),
+        ("[worker", "drumline.toml cannot be read: "),
+        (
+            "[jobs.queues.mail]\ncap = 0",
+            "drumline.toml: jobs.queues.mail.cap must be a whole number of 1 or more, got 0",
+        ),
+        ('[jobs]\nbackend = "redis"', "jobs.backend is redis, so jobs.redis.url must be given too"),
+    ],
+)
+@pytest.mark.parametrize("command", [("jobs", "list"), ("worker", "--drain"), ("config", "show"), ("stats", "--json")])
+def test_a_file_of_settings_that_is_wrong_is_bad_usage(shop, toml, says, command):
+    (shop.folder / "drumline.toml").write_text(toml)
+    answer = shop.run(*command)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"drumline: {says}")
+    assert answer.err.count("\n") == 1
+
+
 def test_a_bad_setting_is_said_in_one_sentence(shop, monkeypatch):
     monkeypatch.setenv("DRUMLINE_WORKER__CONCURENCY", "3")
     answer = shop.run("jobs", "list")

@@ -52,6 +52,8 @@ def test_a_socket_in_the_file_system_is_an_address():
         "redis+cluster://host/2",
         "redis://:secret@host/0?colour=blue",
         "redis://host:port/0",
+        "redis://host/zero",
+        "redis+sentinel://host/shop/zero",
     ],
 )
 def test_a_url_that_is_not_understood_is_refused_without_its_secrets(url):

@@ -8,7 +8,7 @@ import typer
 
 from drumline.cli.options import App, AppArgument
 from drumline.cli.show import say
-from drumline.errors import BadOption, DrumlineError
+from drumline.errors import BadOption, BadSettings
 
 if TYPE_CHECKING:
     import socket
@@ -57,7 +57,7 @@ def open_pages(bind: str, auth: str | None, *, dev: bool) -> tuple[socket.socket
         from drumline.web.access import PrivateAddress, read_auth
         from drumline.web.serve import open_socket, read_address, visit_address
     except ModuleNotFoundError as error:
-        raise DrumlineError(f"the pages need the package {error.name}: pip install 'drumline[web]'") from error
+        raise BadSettings(f"the pages need the package {error.name}: pip install 'drumline[web]'") from error
     if dev and auth is not None:
         raise BadOption("--dev", "left out where --auth is given", "both")
     way = PrivateAddress() if dev else None if auth is None else load_attribute(auth, "auth")

@@ -10,18 +10,20 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource, InitSettingsSource, PydanticBaseSettingsSource
 
 from drumline.config.sections import PREFIX, Section, Settings
+from drumline.config.synonyms import OTHER_NAMES, Decision, decide, find_url, note_backends
 from drumline.errors import BadOption, BadSettings
 from drumline.model.mask import mask_url
 from drumline.model.queues import QueueRules
@@ -49,8 +51,9 @@ class Configuration:
     notes: tuple[str, ...] = ()
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Every key with its value, secrets masked, and its origin."""
-        return [(key, _show(key, self.settings), self.origins.get(key, "default")) for key in _known_keys()]
+        """Every key with its value, secrets masked, and its origin; of other names only those that were given."""
+        keys = [key for key in _known_keys() if key not in OTHER_NAMES or key in self.origins]
+        return [(key, _show(key, self.settings), self.origins.get(key, "default")) for key in keys]
 
 
 def load_settings(
@@ -73,18 +76,38 @@ def load_settings(
     found = {origin: _flatten(source(), origin) for origin, source in sources.items()}
     origins = _find_origins(found, variables)
     settings = _build(tuple(sources.values()), found, origins)
-    return Configuration(settings, origins, (*_notes(found), *_notes_of_scheduler(settings)))
+
+    def place(key: str) -> int | None:
+        return next((number for number, values in enumerate(found.values()) if key in values), None)
+
+    other_url = find_url(settings, place)
+    decisions = decide(settings, place, other_url)
+    if decisions:
+        values = {decision.key: decision.value for decision in decisions}
+        origins |= {decision.key: _name_origin(decision, origins, found) for decision in decisions}
+        decided = InitSettingsSource(Settings, _nest(values))
+        settings = _build((decided, *sources.values()), {"": values, **found}, origins)
+    return Configuration(settings, origins, (*_notes(found, other_url), *note_backends(settings)))
 
 
-def _known_keys() -> list[str]:
-    keys = []
-    for name, field in Settings.model_fields.items():
+def _name_origin(decision: Decision, origins: Mapping[str, str], found: Mapping[str, Mapping[str, Any]]) -> str:
+    """A variable tells its own name; of a file, that of the key in it is told too."""
+    name = decision.by[0]
+    return origins[name] if name in found[_ENVIRONMENT] else f"{origins[name]} ({name})"
+
+
+@cache
+def _known_keys() -> tuple[str, ...]:
+    return tuple(_keys_of(Settings))
+
+
+def _keys_of(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, Section):
-            keys += [f"{name}.{key}" for key in section.model_fields]
+            yield from (f"{name}.{key}" for key in _keys_of(section))
         else:
-            keys.append(name)
-    return keys
+            yield name
 
 
 def _refuse_unknown_variables(variables: Mapping[str, str]) -> None:
@@ -108,38 +131,44 @@ def _variable_of(key: str) -> str:
 
 def _key_of(variable: str) -> str:
     """The dotted key of a variable. Parts of a back-off or retention, which have names of their own, are left out."""
-    parts = variable.removeprefix(PREFIX).lower().split("__")
-    return ".".join(parts[:2] if parts[:1] == ["jobs"] else parts)
+    path = variable.removeprefix(PREFIX).lower().replace("__", ".")
+    return next((key for key in _known_keys() if f"{path}.".startswith(f"{key}.")), path)
 
 
 def _nest(given: Mapping[str, Any]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for key, value in given.items():
-        section, dot, name = key.partition(".")
-        if dot:
-            nested.setdefault(section, {})[name] = value
-        else:
-            nested[key] = value
+        *sections, name = key.split(".")
+        inner = nested
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[name] = value
     return nested
 
 
 def _flatten(values: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """The values of a source by dotted key; all of them are known."""
+    flat = dict(_walk(values, "", origin))
     known = _known_keys()
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if name in known:
-            flat[name] = value
-        elif isinstance(value, Mapping):
-            flat.update({f"{name}.{key}": inner for key, inner in value.items()})
-        elif any(key.startswith(f"{name}.") for key in known):
-            raise BadSettings(f"{origin}: {name} must be a table of settings, got {value!r}")
-        else:
-            flat[name] = value
     unknown = next((key for key in flat if key not in known), None)
     if unknown is not None:
         raise BadSettings(f"{origin}: {unknown} is not a setting{_suggest(unknown, known)}")
     return flat
+
+
+def _walk(values: Mapping[str, Any], prefix: str, origin: str) -> Iterator[tuple[str, Any]]:
+    known = _known_keys()
+    for name, value in values.items():
+        key = f"{prefix}{name}"
+        is_section = any(other.startswith(f"{key}.") for other in known)
+        if is_section and isinstance(value, Mapping):
+            yield from _walk(value, f"{key}.", origin)
+        elif is_section:
+            raise BadSettings(f"{origin}: {key} must be a table of settings, got {value!r}")
+        elif isinstance(value, Mapping) and key not in known:
+            yield from ((f"{key}.{inner}", value[inner]) for inner in value)
+        else:
+            yield key, value
 
 
 def _read_environment(variables: Mapping[str, str]) -> EnvSettingsSource:
@@ -195,37 +224,29 @@ def _build(
 def _first_fault(error: ValidationError, found: Mapping[str, Mapping[str, Any]], origins: Mapping[str, str]) -> str:
     """Where the first wrong value came from, its key, what it must be, and what came."""
     fault = error.errors(include_url=False)[0]
-    name, *rest = (str(part) for part in fault["loc"])
     cause = fault.get("ctx", {}).get("error")
     reason = fault["msg"].replace("Input should be", "must be")
+    path = ".".join(str(part) for part in fault["loc"])
+    key = next((known for known in _known_keys() if f"{path}.".startswith(f"{known}.")), "")
+    shown_key, got = key, None
     if isinstance(cause, BadOption):
-        # A section as a whole complains of one of its options.
-        rest, reason = cause.option.split(), f"must be {cause.expected}"
-    path = name if name in _known_keys() else f"{name}.{rest[0]}"
-    # What is wrong may lie deep inside the value of a key.
-    key = next(known for known in _known_keys() if f"{path}.".startswith(f"{known}."))
-    given = next(values[key] for values in found.values() if key in values)
-    got = cause.got if isinstance(cause, BadOption) and path != key else given
-    shown = HIDDEN if key in _SECRETS else mask_url(got) if isinstance(got, str) else got
-    return f"{origins[key]}: {path} {reason}, got {shown!r}"
+        reason = f"must be {cause.expected}"
+        # A section as a whole complains of one of its options; or what is wrong lies deep inside the value of a key.
+        key = key or f"{path}.{cause.option.split()[0]}"
+        shown_key, got = (f"{key}.{cause.option.partition('.')[2]}", cause.got) if "." in cause.option else (key, None)
+    given = next(values[key] for values in found.values() if key in values) if got is None else got
+    shown = HIDDEN if key in _SECRETS else mask_url(given) if isinstance(given, str) else given
+    return f"{origins[key]}: {shown_key} {reason}, got {shown!r}"
 
 
-def _notes(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _notes(found: Mapping[str, Mapping[str, Any]], other: Decision | None) -> Iterator[str]:
     """What would surprise a person: another store than the one that the environment names."""
-    in_code, outside = found["code"].get("store.url"), found[_ENVIRONMENT].get("store.url")
-    if in_code is None or outside in (None, in_code):
-        return ()
-    variable = _variable_of("store.url")
-    return (f"the store named in code is used, {mask_url(in_code)}, not that of {variable}, {mask_url(outside)}",)
-
-
-def _notes_of_scheduler(settings: Settings) -> tuple[str, ...]:
-    """One store holds jobs and schedules, so that a tick and its job are one step."""
-    wanted, url = settings.scheduler.backend, settings.store.url
-    kind = {"local": "sqlite", "postgres": "postgresql"}.get(wanted, wanted)
-    if wanted in ("store", "in_process") or url.startswith(kind):
-        return ()
-    return (f"scheduler.backend is {wanted}, but the schedules are held by the store of the jobs, {mask_url(url)}",)
+    in_code, outside, key = found["code"].get("store.url"), found[_ENVIRONMENT].get("store.url"), "store.url"
+    if outside is None and other is not None and other.by[0] in found[_ENVIRONMENT]:
+        outside, key = other.value, other.by[0]
+    if in_code is not None and outside not in (None, in_code):
+        where = _variable_of(key)
+        yield f"the store named in code is used, {mask_url(in_code)}, not that of {where}, {mask_url(outside)}"
 
 
 def _show(key: str, settings: Settings) -> str:
@@ -234,7 +255,7 @@ def _show(key: str, settings: Settings) -> str:
         value = getattr(value, part)
     if key in _SECRETS and value:
         return HIDDEN
-    return mask_url(value) if key in ("store.url", "store.listen_url") and value else _text(value)
+    return mask_url(value) if key.endswith("url") and value else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -20,7 +20,9 @@ from drumline.sealing import check_key
 
 __all__ = [
     "PREFIX",
+    "DatabaseSettings",
     "EncryptionSettings",
+    "JobsRedisSettings",
     "JobsSettings",
     "LogSettings",
     "SchedulerSettings",
@@ -114,6 +116,8 @@ _URL = _matching(r"[a-z][a-z0-9+.]*://.*", "a URL, such as sqlite:///drumline.db
 _NAMESPACE = _matching(
     r"[A-Za-z_][A-Za-z0-9_.:-]{0,40}", "1 to 41 letters, digits or any of _ . : -, not a digit first"
 )
+_OtherURL = Annotated[Annotated[str, _URL] | None, Field(repr=False)]
+_OtherNamespace = Annotated[str, _NAMESPACE] | None
 _APP = _matching(r"[\w.]+:[\w.]+", "module:attribute, such as shop.jobs:drum")
 
 
@@ -135,6 +139,14 @@ class StoreSettings(Section):
     confirm: Literal["server", "disk", "replica"] = "server"
 
 
+class JobsRedisSettings(Section):
+    """Other names, for who comes from elsewhere: `config.synonyms` tells what they decide."""
+
+    url: _OtherURL = None
+    key_prefix: _OtherNamespace = None
+    visibility_timeout_ms: Annotated[int, Field(ge=100)] | None = None
+
+
 class JobsSettings(Section):
     """The defaults of every task."""
 
@@ -145,6 +157,11 @@ class JobsSettings(Section):
     retention: Annotated[Retention, PlainValidator(_read_retention)] = Retention()
     # What each worker keeps to for single queues.
     queues: Annotated[QueueRules, PlainValidator(read_queue_rules)] = QueueRules()
+    # Other names, as in the section `redis`.
+    backend: Literal["local", "sqlite", "redis", "postgres"] | None = None
+    workers: _Count | None = None
+    initial_backoff_ms: _Count | None = None
+    redis: JobsRedisSettings = JobsRedisSettings()
 
     @property
     def options(self) -> JobOptions:
@@ -186,6 +203,15 @@ class SchedulerSettings(Section):
     backend: Literal["store", "in_process", "local", "sqlite", "postgres", "redis", "memory"] = "store"
     # The time limit of jobs of fleet schedules that set none.
     lease_ttl_secs: Annotated[timedelta | None, BeforeValidator(_read_optional_span)] = None
+    # Another name of store.namespace.
+    key_prefix: _OtherNamespace = None
+
+
+class DatabaseSettings(Section):
+    """Other names of store.url, where a backend is postgres."""
+
+    url: _OtherURL = None
+    primary_url: _OtherURL = None
 
 
 class LogSettings(Section):
@@ -240,6 +266,7 @@ class Settings(BaseSettings):
     log: LogSettings = LogSettings()
     web: WebSettings = WebSettings()
     encryption: EncryptionSettings = EncryptionSettings()
+    database: DatabaseSettings = DatabaseSettings()
     # Modules to import, so that the tasks in them are declared.
     imports: _Texts = ()
     app: Annotated[str, _APP] | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from drumline.clock import Clock
 from drumline.errors import BadSettings
@@ -30,7 +32,7 @@ def open_store(
     confirm: Literal["server", "disk", "replica"] = "server",
 ) -> Store:
     """The store that the URL names. Nothing is touched before the first operation."""
-    parts = urlsplit(url)
+    parts = _split(url)
     if parts.scheme == "memory":
         from drumline.stores.memory import MemoryStore
 
@@ -47,28 +49,37 @@ def open_store(
     raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
 
 
-def _open_redis(url: str, namespace: str, confirm: Literal["server", "disk", "replica"]) -> Store:
+def _split(url: str) -> SplitResult:
     try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED} ({error})") from error
+
+
+def _open_redis(url: str, namespace: str, confirm: Literal["server", "disk", "replica"]) -> Store:
+    with _driver(url, "Redis", "redis", ("redis", "hiredis")):
         from drumline.stores.redis import RedisStore
-    except ImportError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("redis", "hiredis"):
-            raise
-        raise BadSettings(
-            f"store URL {mask_url(url)!r}: the driver for Redis is missing: pip install 'drumline[redis]'"
-        ) from error
     return RedisStore(url, namespace=namespace, confirm=confirm)
 
 
 def _open_postgres(url: str, namespace: str, listen_url: str | None, synchronous: Literal["full", "normal"]) -> Store:
-    try:
+    with _driver(url, "Postgres", "postgres", ("psycopg", "psycopg_binary", "psycopg_pool")):
         from drumline.stores.postgres import PostgresStore
+    return PostgresStore(url, namespace=namespace, listen_url=listen_url, synchronous=synchronous)
+
+
+@contextmanager
+def _driver(url: str, server: str, extra: str, packages: tuple[str, ...]) -> Iterator[None]:
+    """Around the import of a store: if its driver is missing, or lacks a library of its own, say how to get it."""
+    try:
+        yield
     except ImportError as error:
-        if error.name is None or error.name.partition(".")[0] != "psycopg":
+        # A driver that does not find a library of the system names no module.
+        if error.name is not None and error.name.partition(".")[0] not in packages:
             raise
         raise BadSettings(
-            f"store URL {mask_url(url)!r}: the driver for Postgres is missing: pip install 'drumline[postgres]'"
+            f"store URL {mask_url(url)!r}: the driver for {server} is missing: pip install 'drumline[{extra}]'"
         ) from error
-    return PostgresStore(url, namespace=namespace, listen_url=listen_url, synchronous=synchronous)
 
 
 def sqlite_path(url: str) -> str:

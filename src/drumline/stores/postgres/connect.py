@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from drumline.clock import fresh_id
 from drumline.errors import BadSettings, SchemaMismatch, StoreError, StoreUnreachable, StoreUnusable
@@ -75,6 +76,20 @@ _REFUSED = re.compile(
 )
 
 
+def _check_address(url: str) -> None:
+    """Refuse a URL that no server could make good; this touches no network."""
+    try:
+        ports = str(conninfo_to_dict(url).get("port") or "").split(",")
+    except psycopg.Error as error:
+        raise _misunderstood(url, str(error).strip()) from error
+    if not all(port.isdecimal() for port in ports if port):
+        raise _misunderstood(url, "the port is not a number")
+
+
+def _misunderstood(url: str, why: str) -> BadSettings:
+    return BadSettings(f"store URL {mask_url(url)!r}: expected postgresql://user@host:5432/database ({why})")
+
+
 class Place:
     """Where the store is, and how to connect to it."""
 
@@ -86,6 +101,9 @@ class Place:
             raise BadSettings(
                 f"namespace {namespace!r}: expected 1 to 41 letters, digits or any of _ . : -, not a digit first"
             )
+        for address in (url, listen_url):
+            if address is not None:
+                _check_address(address)
         self.namespace = namespace
         self.shown = mask_url(url)
         self.url = url

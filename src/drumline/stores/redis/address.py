@@ -96,10 +96,14 @@ def _parse(url: str, shown: str) -> Address:
     user, _, hosts = parts.netloc.rpartition("@")
     service, path = "", parts.path
     if kind == "sentinel":
-        service, _, database = parts.path.strip("/").partition("/")
+        service, _, path = parts.path.strip("/").partition("/")
         if not service:
             raise ValueError("the name of the service is missing")
-        path = f"/{database}"
+        path = f"/{path}"
+    database = path.strip("/")
+    if scheme != "unix" and database and not database.isdecimal():
+        # The driver would take the first one instead.
+        raise ValueError("the database is not a number")
     # The driver reads all but the hosts, of which it knows only one.
     one = parts._replace(scheme=scheme, netloc=f"{user}@host" if user else "host", path=path)
     given: dict[str, Any] = {**_DEFAULTS, **_read_url(url if scheme == "unix" else one.geturl())}
