@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drumline.model.claim import ANY_QUEUE, Share
-from drumline.policy.queues import account, common_slots, divide, own_slots, strict_shares, weighted_shares
+from drumline.policy.queues import account, common_slots, divide, interleave, own_slots, strict_shares, weighted_shares
 
 WEIGHTS = {"a": 4, "b": 2, "c": 1}
 
@@ -124,6 +124,23 @@ def test_under_load_queues_are_served_by_their_weights(most):
         service.call(dice.randint(1, most))
     for queue, weight in WEIGHTS.items():
         assert service.given[queue] == pytest.approx(service.given.total() * weight / 7, abs=3)
+
+
+def test_jobs_of_one_call_start_side_by_side_by_their_weights():
+    queues = ["a"] * 4 + ["b"] * 2 + ["c"] * 1
+    order = interleave(WEIGHTS, {}, queues)
+    assert [queues[place] for place in order] == ["a", "b", "a", "c", "a", "b", "a"]
+    assert sorted(order) == list(range(7))
+
+
+def test_jobs_of_one_queue_keep_their_order_and_those_without_weight_come_first():
+    order = interleave({"a": 1}, {"a": 3.0}, ["a", "a", "@me", "x", "a"])
+    assert order == [2, 3, 0, 1, 4]
+
+
+def test_who_is_behind_starts_first():
+    order = interleave({"a": 1, ANY_QUEUE: 1}, {"a": 2.0}, ["a", "a", "x", "y", "x"])
+    assert order == [2, 3, 0, 4, 1]
 
 
 def test_what_an_empty_queue_leaves_goes_to_the_others_by_their_weights():

@@ -179,7 +179,7 @@ class Fetcher:
         self.claiming = any(other.token for other in (*self._common.values(), *self._reserved.values()))
         if not lane.is_reserved:
             ahead.answered(asked)
-        ahead.waiting.extend([self._runner.hold(claim, received) for claim in claimed.claims])
+        ahead.waiting.extend([self._runner.hold(claim, received) for claim in self._sharing.arrange(claimed.claims)])
         has_more = self._sharing.take(lane, limit, claimed.claims)
         self.fill()
         # There is less room than was hoped for, if the limits were lowered during the call.

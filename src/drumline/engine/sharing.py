@@ -12,7 +12,15 @@ from drumline.engine.run import Runner
 from drumline.model.claim import ANY_QUEUE, Claim, Share
 from drumline.model.options import PRIVATE
 from drumline.model.queues import QueueRules
-from drumline.policy.queues import account, common_slots, divide, own_slots, strict_shares, weighted_shares
+from drumline.policy.queues import (
+    account,
+    common_slots,
+    divide,
+    interleave,
+    own_slots,
+    strict_shares,
+    weighted_shares,
+)
 
 __all__ = ["OpenSharing", "RuledSharing", "Sharing"]
 
@@ -29,6 +37,9 @@ class Sharing(Protocol):
 
     def ask(self, lane: Lane, limit: int) -> list[Share]:
         """What to claim, up to so many in all; nothing where no queue may give any."""
+
+    def arrange(self, claims: list[Claim]) -> list[Claim]:
+        """What a call gave, in the order in which to start it."""
 
     def take(self, lane: Lane, limit: int, claims: Sequence[Claim]) -> bool:
         """Know what the last call for this lane gave; say whether another one at once may give more."""
@@ -55,6 +66,9 @@ class OpenSharing:
     def ask(self, lane: Lane, limit: int) -> list[Share]:
         del lane
         return [Share(queue, limit) for queue in self._queues()]
+
+    def arrange(self, claims: list[Claim]) -> list[Claim]:
+        return claims
 
     def take(self, lane: Lane, limit: int, claims: Sequence[Claim]) -> bool:
         del lane
@@ -120,6 +134,12 @@ class RuledSharing:
         self._asked[lane] = parts, room
         private = [Share(queue, limit) for queue in queues if queue.startswith(PRIVATE)]
         return [*private, *weighted_shares(weights, self._served, parts, room)]
+
+    def arrange(self, claims: list[Claim]) -> list[Claim]:
+        weights = self._weights(self._queues())
+        if not weights:
+            return claims
+        return [claims[place] for place in interleave(weights, self._served, [claim.queue for claim in claims])]
 
     def take(self, lane: Lane, limit: int, claims: Sequence[Claim]) -> bool:
         room = self._room_under_caps(self._held())

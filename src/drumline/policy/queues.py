@@ -14,8 +14,9 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
 from drumline.model.claim import ANY_QUEUE, Share
+from drumline.model.options import PRIVATE
 
-__all__ = ["account", "common_slots", "divide", "own_slots", "strict_shares", "weighted_shares"]
+__all__ = ["account", "common_slots", "divide", "interleave", "own_slots", "strict_shares", "weighted_shares"]
 
 
 def own_slots(reserved: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:
@@ -85,6 +86,23 @@ def divide(
         parts[queue] += 1
         heapq.heapreplace(line, (reached + 1 / weights[queue], place, queue))
     return parts
+
+
+def interleave(weights: Mapping[str, int], served: Mapping[str, float], queues: Sequence[str]) -> list[int]:
+    """In which order to start jobs of these queues, told by their places: side by side, and not queue by queue.
+
+    One of a queue that has no part in the weights comes first; jobs of one queue keep their order.
+    """
+    reached: dict[str, float] = {}
+    turns: list[tuple[float, int]] = []
+    for place, queue in enumerate(queues):
+        name = queue if queue in weights else ANY_QUEUE
+        if name not in weights or queue.startswith(PRIVATE):
+            turns.append((float("-inf"), place))
+            continue
+        turns.append((reached.get(name, served.get(name, 0.0) + 0.5 / weights[name]), place))
+        reached[name] = turns[-1][0] + 1 / weights[name]
+    return [place for _, place in sorted(turns)]
 
 
 def account(
