@@ -255,13 +255,15 @@ class Drumline:
         for note in self.configuration.notes:
             logger.warning("%s", note)
         # Forty milliseconds to import, which only a worker need spend.
+        from drumline.config.webhook import telling_webhook
         from drumline.config.worker import worker_options
 
         options = worker_options(self.settings, self.replica_name, role, queues, concurrency, drain=drain)
         worker = await self.worker(options)
         self._workers += (worker,)
         try:
-            await (worker.run() if until is None else _serve_until(worker, until))
+            async with telling_webhook(self.settings, self.events, self._clock, self.replica_name):
+                await (worker.run() if until is None else _serve_until(worker, until))
         finally:
             self._workers = tuple(other for other in self._workers if other is not worker)
 

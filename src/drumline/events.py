@@ -9,18 +9,25 @@ from datetime import datetime, timedelta
 import msgspec
 
 __all__ = [
+    "Alert",
     "ClaimLost",
     "Event",
     "Events",
     "JobClosed",
+    "JobDied",
     "JobEnqueued",
     "JobStarted",
     "LoopFailed",
+    "QueueRecovered",
+    "QueueUnserved",
     "ReplicaStarted",
     "ReplicaStopped",
+    "ScheduleLate",
+    "ScheduleRecovered",
     "StaleWrite",
     "TickFired",
     "TickSkipped",
+    "TicksMissed",
 ]
 
 logger = logging.getLogger("drumline")
@@ -118,6 +125,59 @@ class TickSkipped(Event, frozen=True):
     decision: str
     reason: str
     count: int
+
+
+class Alert(Event, frozen=True):
+    """Something that a person should look at."""
+
+    # The same whichever replica tells of it and however often, so that one who hears of it twice can know.
+    id: str
+
+
+class JobDied(Alert, frozen=True):
+    """A job has become a dead letter. Told once, by the replica whose record of it was accepted."""
+
+    job_id: str
+    task: str
+    queue: str
+    attempt: int
+    error: str | None
+
+
+class TicksMissed(Alert, frozen=True):
+    """A tick, or `count` of them from it on, passed while nobody could fire it. Told once, by whoever recorded it."""
+
+    schedule: str
+    instant: datetime
+    count: int
+    reason: str
+
+
+class ScheduleLate(Alert, frozen=True):
+    """A schedule should have fired at `due`, and has not."""
+
+    schedule: str
+    due: datetime
+
+
+class ScheduleRecovered(Alert, frozen=True):
+    """The schedule that was late under this id is so no more."""
+
+    schedule: str
+
+
+class QueueUnserved(Alert, frozen=True):
+    """Jobs of a queue are ready since `since`, and no live worker can take them."""
+
+    queue: str
+    since: datetime
+    reason: str
+
+
+class QueueRecovered(Alert, frozen=True):
+    """The queue that was unserved under this id is so no more."""
+
+    queue: str
 
 
 class Events:

@@ -269,7 +269,7 @@ def test_every_setting_is_shown_with_its_origin_and_without_secrets(load):
     ]
     assert ("jobs.timeout", "none", "default") in rows
     assert ("store.auto_migrate", "true", "default") in rows
-    assert len(rows) == 31
+    assert len(rows) == 35
 
 
 def test_settings_do_not_show_the_store_s_address_and_cannot_be_changed(load):
@@ -328,3 +328,21 @@ def test_a_wrong_key_is_refused_without_being_repeated(load, name, value, reason
         load(environ={f"DRUMLINE_ENCRYPTION__{name}": value})
     assert reason in str(refusal.value)
     assert value not in str(refusal.value)
+
+
+def test_a_webhook_needs_a_secret_and_shows_neither(load):
+    url = "https://hooks.example.com/of-the-path"
+    with pytest.raises(BadSettings, match=r"webhook.url must be given together with webhook.secret") as refusal:
+        load(drumline=f'[webhook]\nurl = "{url}"')
+    assert "of-the-path" not in str(refusal.value)
+    configuration = load(drumline=f'[webhook]\nurl = "{url}"\nsecret = "a secret of sixteen"\ntimeout = "3s"')
+    assert configuration.settings.webhook.timeout == timedelta(seconds=3)
+    shown = f"{configuration.rows()} {configuration.settings!r}"
+    assert "of-the-path" not in shown
+    assert "a secret of sixteen" not in shown
+
+
+def test_a_webhook_to_nowhere_is_refused_without_being_repeated(load):
+    with pytest.raises(BadSettings, match=r"webhook.url must be an address such as https://") as refusal:
+        load(environ={"DRUMLINE_WEBHOOK__URL": "ftp://of-the-path"})
+    assert "of-the-path" not in str(refusal.value)

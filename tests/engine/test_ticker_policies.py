@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from drumline.events import TickSkipped
+from drumline.events import TickSkipped, TicksMissed
 from drumline.model.replica import Role
 from drumline.model.schedule import Coordination, Decision, Misfire
 from drumline.policy.firing import backfill_firing, private_queue
@@ -33,6 +33,7 @@ def test_what_a_stopped_fleet_missed_follows_the_policy(fleet, misfire, fired):
     assert len(missed) + len(fired) == 5
     assert all(f"misfire={misfire}" in row.reason for row in fleet.rows(Decision.MISSED, Decision.FIRED))
     assert [event.instant for event in replica.heard(TickSkipped)] == [row.instant for row in missed]
+    assert [event.instant for event in replica.heard(TicksMissed)] == [row.instant for row in missed]
     fleet.play(5)
     assert fleet.fired() == [*fired, 60]
 

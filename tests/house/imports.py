@@ -12,7 +12,7 @@ PACKAGE = "drumline"
 # The package itself, where the public names are, stands after everything that it may show.
 LAYERS = (
     *("errors", "failpoint", "clock", "events", "model", "logs", "policy", "middleware", "sealing", "stores"),
-    *("engine", "tracing"),
+    *("engine", "tracing", "webhook"),
     *("client", "schedules", "blocking", "task", "config", "registry", "opening", "app", "testing", PACKAGE),
     *("web", "demo", "chaos", "cli", "__main__"),
 )

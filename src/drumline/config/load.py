@@ -37,7 +37,7 @@ _NOT_SETTINGS = ("DRUMLINE_TEST_", "DRUMLINE_BENCH_", "DRUMLINE_DEMO_", "DRUMLIN
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$")
 _ENVIRONMENT = "environment"
 # Never shown, not even where they are wrong.
-_SECRETS = ("web.secret", "encryption.key", "encryption.older_keys")
+_SECRETS = ("web.secret", "encryption.key", "encryption.older_keys", "webhook.url", "webhook.secret")
 
 
 @dataclass(frozen=True, slots=True)

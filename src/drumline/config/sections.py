@@ -17,6 +17,7 @@ from drumline.model.options import Backoff, JobOptions, Retention
 from drumline.model.queues import QueueRules, read_queues
 from drumline.model.redact import HIDDEN
 from drumline.sealing import check_key
+from drumline.webhook.address import read_target
 
 __all__ = [
     "PREFIX",
@@ -30,6 +31,7 @@ __all__ = [
     "Settings",
     "StoreSettings",
     "WebSettings",
+    "WebhookSettings",
     "WorkerSettings",
 ]
 
@@ -91,6 +93,15 @@ def _read_keys(value: Any) -> tuple[str, ...]:
     if not isinstance(parts, list | tuple):
         raise BadOption("older_keys", "a list of keys", HIDDEN)
     return tuple(check_key(part, "older_keys") for part in parts)
+
+
+def _read_target_url(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise BadOption("url", "a URL", HIDDEN)
+    read_target(value)
+    return value
 
 
 def _build(kind: Callable[..., T], fields: Mapping[str, Any], option: str) -> T:
@@ -246,6 +257,24 @@ class EncryptionSettings(Section):
         return self
 
 
+class WebhookSettings(Section):
+    """Where alerts are sent to; nowhere, unless a URL is set."""
+
+    url: Annotated[str | None, BeforeValidator(_read_target_url), Field(repr=False)] = None
+    # Signs what is sent.
+    secret: Annotated[str | None, Field(min_length=16, repr=False)] = None
+    # Whether the name may lead to an address of a private network, or of this host.
+    allow_private: bool = False
+    # Of one try.
+    timeout: Annotated[timedelta, BeforeValidator(_read_positive_span)] = timedelta(seconds=10)
+
+    @model_validator(mode="after")
+    def _check(self) -> WebhookSettings:
+        if self.url is not None and self.secret is None:
+            raise BadOption("url", "given together with webhook.secret, a text of 16 characters or more", HIDDEN)
+        return self
+
+
 class Settings(BaseSettings):
     """All settings."""
 
@@ -267,6 +296,7 @@ class Settings(BaseSettings):
     web: WebSettings = WebSettings()
     encryption: EncryptionSettings = EncryptionSettings()
     database: DatabaseSettings = DatabaseSettings()
+    webhook: WebhookSettings = WebhookSettings()
     # Modules to import, so that the tasks in them are declared.
     imports: _Texts = ()
     app: Annotated[str, _APP] | None = None

@@ -26,6 +26,7 @@ from drumline.engine.execution import Execution, Executions, Reason
 from drumline.engine.fetch import Fetcher
 from drumline.engine.hints import Hints
 from drumline.engine.janitor import Janitor
+from drumline.engine.lookout import Lookout
 from drumline.engine.options import WorkerOptions
 from drumline.engine.record import LARGEST_BATCH, Recorder
 from drumline.engine.run import Runner
@@ -69,7 +70,7 @@ class Crew:
         self._registry = registry
         self._options = options
         self._clock = clock or SystemClock()
-        self._events = events or Events()
+        self._events = Events() if events is None else events
         self._keep = keep or Keep()
         self._around = around
         self.board = board or Board(self._clock)
@@ -180,6 +181,7 @@ class Crew:
             clock=self._clock,
             events=self._events,
         )
+        self.lookout = Lookout(self._store, replica=self.id, events=self._events)
         self.deadlines = Deadlines(
             self.executions, self._clock, grace=self._options.timeout_grace, give_up=self.runner.give_up
         )
@@ -190,6 +192,7 @@ class Crew:
         self._recording = self._loop("record", self.recorder.step)
         self._deadlines = self._loop("deadlines", self.deadlines.step)
         self._cleaning = self._loop("janitor", self.janitor.step)
+        self._looking = self._loop("lookout", self.lookout.step)
 
     @property
     def is_healthy(self) -> bool:

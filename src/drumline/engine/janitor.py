@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from drumline.clock import Clock
-from drumline.engine.closing import job_closed
+from drumline.engine.closing import tell_closed
 from drumline.engine.execution import Executions
 from drumline.engine.private import cancel_left_behind
 from drumline.events import Events
@@ -98,7 +98,8 @@ class Janitor:
         # Of a claim that a rival took over the rival tells.
         for outcome, applied in zip(lost, answers, strict=True):
             if applied and self._events:
-                self._events.emit(job_closed(outcome))
+                for event in tell_closed(outcome):
+                    self._events.emit(event)
 
     def _is_ripe(self, claim: Claim) -> bool:
         if self._executions.get(claim.ref) is not None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import islice
 
 from drumline.clock import Clock
-from drumline.engine.closing import job_closed
+from drumline.engine.closing import tell_closed
 from drumline.engine.execution import Execution, Executions
 from drumline.engine.failure import without_secrets
 from drumline.errors import StoreError
@@ -169,7 +169,8 @@ class Recorder:
         if not applied:
             self.lost(ref, "finish")
         elif self._events:
-            self._events.emit(job_closed(outcome))
+            for event in tell_closed(outcome):
+                self._events.emit(event)
 
     def _forget(self, ref: ClaimRef) -> None:
         del self._outcomes[ref]

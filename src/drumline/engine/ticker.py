@@ -23,11 +23,11 @@ import msgspec
 from drumline.clock import Clock
 from drumline.engine.board import Board
 from drumline.errors import BadOption
-from drumline.events import Events, TickFired, TickSkipped
+from drumline.events import Events, TickFired, TickSkipped, TicksMissed
 from drumline.failpoint import failpoint
 from drumline.model.query import By
 from drumline.model.replica import Beat, ReplicaInfo, Role
-from drumline.model.schedule import Coordination, Fired, FiredAnswer, Firing, Schedule, ScheduleStatus
+from drumline.model.schedule import Coordination, Decision, Fired, FiredAnswer, Firing, Schedule, ScheduleStatus
 from drumline.policy.due import due
 from drumline.policy.firing import orphan_firing, start_firing, tick_firings
 from drumline.policy.rule import times
@@ -410,6 +410,9 @@ class Ticker:
         elif fired.answer in (FiredAnswer.RECORDED, FiredAnswer.OVERLAP):
             decision = firing.recorded_as(fired.answer).value
             self._events.emit(TickSkipped(line.name, firing.instant, decision, firing.reason, firing.count))
+            if firing.decision is Decision.MISSED:
+                told = f"missed:{line.name}:{firing.mark}:{firing.replica}"
+                self._events.emit(TicksMissed(told, line.name, firing.instant, firing.count, firing.reason))
 
     # Looking how jobs of ticks go.
 
