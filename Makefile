@@ -12,7 +12,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix prove bench bench-postgres bench-peers bench-writers scale pictures cover format lock clean
+.PHONY: help demo test check matrix prove bench bench-postgres bench-peers bench-writers scale pictures docs cover format lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -58,6 +58,10 @@ bench-peers: $(VENV)/dev.stamp  ## measure beside other systems (ARGS="--store r
 bench-writers: $(VENV)/dev.stamp  ## measure what hints cost 32 writers on a private Postgres (ARGS="--pairs 8 --seconds 3")
 	@$(BIN)/python -m benchmarks.writers $(ARGS)
 
+docs: $(VENV)/docs.stamp  ## make the site of the docs in site/, and check every link
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean --config-file website/mkdocs.yml
+	@$(BIN)/python -m website.offline site
+
 cover: $(VENV)/dev.stamp  ## hold model and policy at full coverage
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m "not prove" tests/model tests/policy
@@ -73,9 +77,11 @@ lock: $(BIN)/pip  ## pin the newest allowed dependencies in requirements/*.txt
 	$(COMPILE) --output-file requirements/run.txt pyproject.toml requirements/run.in --extra web
 	$(COMPILE) --output-file requirements/dev.txt pyproject.toml requirements/dev.in \
 		--all-extras --constraint requirements/run.txt
+	$(COMPILE) --output-file requirements/docs.txt pyproject.toml requirements/docs.in \
+		--extra web --constraint requirements/dev.txt
 
 clean:  ## remove everything that make has made
-	rm -rf $(VENV) .bench-* dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .bench-* dist site .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Pip comes last into a new environment, so that its presence tells a whole one from a broken start.

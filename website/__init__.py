@@ -1,0 +1,1 @@
+"""Makes the site of docs/, README and examples: `make docs`."""
