@@ -82,7 +82,7 @@ lock: $(BIN)/pip  ## pin the newest allowed dependencies in requirements/*.txt
 
 clean:  ## remove everything that make has made
 	rm -rf $(VENV) .bench-* dist site .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests -name __pycache__ -prune -exec rm -rf {} +
+	find src tests examples website -name __pycache__ -prune -exec rm -rf {} +
 
 # Pip comes last into a new environment, so that its presence tells a whole one from a broken start.
 $(BIN)/pip:
