@@ -1,7 +1,9 @@
 """The compose file: its commands, as processes, on the Postgres of the tests."""
 
+import re
 import signal
 import subprocess
+import tomllib
 from functools import partial
 from typing import Any
 
@@ -15,6 +17,8 @@ from tests.examples.stage import EXAMPLES, Site, Stage, stage
 from tests.support.postgres import free_port
 
 COMPOSE = EXAMPLES / "deploy" / "compose.yaml"
+DOCKERFILE = EXAMPLES / "deploy" / "Dockerfile"
+GUIDE = EXAMPLES.parent / "docs" / "deploy.md"
 SECRETS = {"SHOP_PASSWORD_HASH": hash_password("correct horse"), "SHOP_METRICS_TOKEN": "a token of the tests"}
 
 pytestmark = pytest.mark.timeout(240)
@@ -75,6 +79,32 @@ def test_the_pages_let_in_whoever_has_the_token(tmp_path):
         site = Site(port, SECRETS["SHOP_METRICS_TOKEN"])
         site.wait("/metrics")
         assert Site(port).ask("GET", "/metrics")[0] == 401
+
+
+def test_the_metric_that_the_guide_scales_by_has_the_labels_that_it_asks_for(tmp_path):
+    port = free_port()
+    (expression,) = re.findall(r"^sum\((\w+)\{(.*)\}\)$", GUIDE.read_text(), re.MULTILINE)
+    name, labels = expression[0], dict(re.findall(r'(\w+)=~?"([^"]*)"', expression[1]))
+    with stage("worker", PostgresHome(tmp_path), tmp_path / "log", SECRETS) as shop:
+        shop.drum.sync.queues.pause(labels["queue"])
+        shop.drum.enqueue_many_sync([shop.drum.stub("send_mail", queue=labels["queue"]).call(to="ada")])
+        replica = read_service("replica", port)
+        shop.start(*replica["command"], **own_settings(replica, shop))
+        site = Site(port, SECRETS["SHOP_METRICS_TOKEN"])
+        site.wait("/metrics")
+        lines = [line for line in site.ask("GET", "/metrics")[1].splitlines() if line.startswith(f"{name}{{")]
+    found = {dict(re.findall(r'(\w+)="([^"]*)"', line))["state"]: line.split()[-1] for line in lines}
+    assert {state: found[state] for state in labels["state"].split("|")} == {"ready": "1.0", "running": "0.0"}
+
+
+def test_the_image_is_made_of_what_is_there():
+    lines = [line.split() for line in DOCKERFILE.read_text().splitlines()]
+    copied = [source for word, *words in filter(None, lines) if word == "COPY" for source in words[:-1]]
+    assert all((EXAMPLES.parent / source).exists() for source in copied)
+    (extras,) = re.findall(r"/src\[([a-z,]+)\]", DOCKERFILE.read_text())
+    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text())["project"]
+    assert set(extras.split(",")) <= project["optional-dependencies"].keys()
+    assert [words[0] for word, *words in filter(None, lines) if word == "USER"] == ["10001"]
 
 
 def test_what_is_stopped_has_longer_than_it_takes_to_drain():
