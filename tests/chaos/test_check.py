@@ -20,7 +20,7 @@ JOB = "00000000-0000-7000-8000-000000000001"
 
 
 def attempt(number: int, fence: int, ended: str, by: str = "a") -> Attempt:
-    at = START + fence * SECOND
+    at = START + timedelta(seconds=fence % 1000)
     return Attempt(number, fence, "a", by, at, at + SECOND, ended)
 
 
@@ -215,6 +215,20 @@ def test_a_run_in_which_all_is_well_breaks_nothing(name):
 def test_a_broken_promise_is_seen(name):
     found, kind = BROKEN[name]
     assert kind in kinds(check(found))
+
+
+def test_a_claim_that_a_killed_server_forgot_explains_an_execution_and_only_shortly_before():
+    claimed = START + timedelta(milliseconds=500)
+    early, late = int(START.timestamp() * 1e6), int(claimed.timestamp() * 1e6)
+    again = late + 5_000_000
+    done = job(attempt(1, again, "done"))
+    double = evidence([done], [*ran(late, 0, 1), *ran(again, 5, 6)])
+    killed = claimed + timedelta(milliseconds=600)
+    crash = (killed, killed + SECOND)
+    assert check(msgspec.structs.replace(double, crashes=[crash])) == []
+    assert kinds(check(double)) == [Kind.DOUBLE]
+    too_early = evidence([done], [*ran(early, 0, 1), *ran(again, 5, 6)])
+    assert kinds(check(msgspec.structs.replace(too_early, crashes=[crash]))) == [Kind.DOUBLE]
 
 
 def test_the_time_until_a_lost_job_runs_again_is_counted_from_the_end_of_its_lease():

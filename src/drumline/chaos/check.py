@@ -8,13 +8,16 @@ fired any more. Of each job it knows two stories, and they have to agree:
 
 An execution that nobody counted is an unexplained double; one that was counted and never ran, an invented attempt; one
 whose claim had been taken over, and whose word was taken all the same, a stale write.
+
+One double is explained by the server: Postgres need not have a claim on disk when it answers, and when the server is
+killed a claim of the last moment may never have been. Its execution goes on, is counted nowhere, and is refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 
@@ -31,6 +34,8 @@ _GIVEN_BACK = ("released", "snoozed")
 _FAILURES = ("failed", "timeout", "lost")
 # What a task has to have been called for; a claim can be lost or given back before that.
 _RAN = ("done", "failed", "timeout")
+# At the latest so long after its commit a claim is on disk: three times what Postgres' writer pauses, and some more.
+_UNSAVED = timedelta(seconds=1)
 _TICKS = (Decision.FIRED, Decision.MISSED, Decision.OVERLAP)
 
 
@@ -71,6 +76,16 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     counts: Sequence[Count]
     # The interval of every schedule.
     every: timedelta = timedelta(seconds=1)
+    # When the server was killed, and when it was back, by its own clock.
+    crashes: Sequence[tuple[datetime, datetime]] = ()
+
+    def has_vanished(self, fence: int) -> bool:
+        """Whether the claim was made so shortly before the server was dead that it may have forgotten it.
+
+        A fence tells when it was claimed: it is the store's clock in microseconds.
+        """
+        claimed_at = datetime.fromtimestamp(fence / 1_000_000, UTC)
+        return any(killed - _UNSAVED <= claimed_at <= back for killed, back in self.crashes)
 
 
 def check(evidence: Evidence) -> list[Violation]:
@@ -81,7 +96,7 @@ def check(evidence: Evidence) -> list[Violation]:
         lines[line.job].append(line)
     found = [
         *_check_presence(evidence, jobs, lines),
-        *(violation for job in evidence.jobs for violation in _check_job(job, lines[job.id])),
+        *(violation for job in evidence.jobs for violation in _check_job(evidence, job, lines[job.id])),
         *_check_ticks(evidence, jobs),
         *_check_counts(evidence),
     ]
@@ -108,7 +123,7 @@ def _check_presence(
         yield Violation(Kind.COUNTER, "jobs", f"{len(evidence.jobs)} are listed, but only {len(jobs)} differ")
 
 
-def _check_job(job: Job, lines: Sequence[Line]) -> Iterator[Violation]:
+def _check_job(evidence: Evidence, job: Job, lines: Sequence[Line]) -> Iterator[Violation]:
     if job.state not in ENDED:
         yield Violation(Kind.UNFINISHED, job.id, f"it is {job.state}, {job.attempt} attempts begun")
         return
@@ -117,7 +132,7 @@ def _check_job(job: Job, lines: Sequence[Line]) -> Iterator[Violation]:
         return
     yield from _check_history(job)
     yield from _check_ending(job, lines)
-    yield from _check_executions(job, lines)
+    yield from _check_executions(evidence, job, lines)
 
 
 def _check_history(job: Job) -> Iterator[Violation]:
@@ -164,14 +179,14 @@ def _check_accepted(job: Job, done: Attempt, lines: Sequence[Line]) -> Iterator[
         yield Violation(Kind.INVENTED, job.id, f"done under fence {done.fence}, where nothing returned")
 
 
-def _check_executions(job: Job, lines: Sequence[Line]) -> Iterator[Violation]:
+def _check_executions(evidence: Evidence, job: Job, lines: Sequence[Line]) -> Iterator[Violation]:
     """Starts are attempts; two executions at once only where the earlier one's claim was lost, and it was refused."""
     attempts = {attempt.fence: attempt for attempt in job.attempts}
     begun = sorted((line for line in lines if line.what is What.BEGAN), key=lambda line: line.fence)
     for fence, times in Counter(line.fence for line in begun).items():
         if times > 1:
             yield Violation(Kind.DOUBLE, job.id, f"{times} executions under fence {fence}")
-        if fence not in attempts:
+        if fence not in attempts and not evidence.has_vanished(fence):
             yield Violation(Kind.DOUBLE, job.id, f"an execution under fence {fence}, which no attempt accounts for")
     started = {line.fence for line in begun}
     for attempt in job.attempts:

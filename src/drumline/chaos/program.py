@@ -83,14 +83,18 @@ def declare(drum: Drumline, ledger: Ledger, lease: timedelta = LEASE) -> Tasks:
         with _told(ledger, ctx):
             raise Stumbled("never")
 
-    @drum.task(**usual)
+    _declare_schedules(drum, ledger, usual)
+    return Tasks(quick, slow, grinding, stumbling, hopeless)
+
+
+def _declare_schedules(drum: Drumline, ledger: Ledger, options: TaskOptions) -> None:
+    @drum.task(**options)
     async def beat(ctx: Context) -> int:
         with _told(ledger, ctx):
             return ctx.fence
 
     for name in SCHEDULES:
         drum.schedule(name=name, every="1s", misfire="all", misfire_grace=_GRACE)(beat)
-    return Tasks(quick, slow, grinding, stumbling, hopeless)
 
 
 @contextmanager

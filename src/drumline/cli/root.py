@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from drumline.cli import (
+    chaos,
     config,
     demo,
     doctor,
@@ -124,6 +125,7 @@ migrate.add_to(app)
 doctor.add_to(app)
 app.add_typer(config.app, name="config")
 app.add_typer(keys.app, name="keys")
+chaos.add_to(app)
 demo.add_to(app)
 
 
