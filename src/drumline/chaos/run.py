@@ -76,6 +76,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     # What a worker process runs.
     module: str = "drumline.chaos.worker"
     variables: Mapping[str, str] = {}
+    # What may be done, of what can be.
+    deeds: frozenset[Deed] = frozenset(Deed)
 
 
 def run_chaos(
@@ -177,7 +179,7 @@ class _Run:
             deeds |= SERVER
         can_skew = self._around.skewed is not None
         options = self._options
-        return draw_plan(options.seed, options.seconds, options.workers, deeds, with_skew=can_skew)
+        return draw_plan(options.seed, options.seconds, options.workers, deeds & self._around.deeds, with_skew=can_skew)
 
     # The faults.
 

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,16 +27,16 @@ CONCURRENCY = 20
 OUT_OF_REACH = 75
 
 
-def run(prepare: Callable[[Drumline], None] = lambda _: None) -> None:
-    """Work until told to stop; `prepare` may change the app before it does."""
+def run(around: Callable[[Drumline], AbstractContextManager[object]] = nullcontext) -> None:
+    """Work until told to stop, inside a context that may change the app."""
     threading.Thread(target=_die_with_parent, name="drumline-lifeline", daemon=True).start()
     drum = Drumline()
     declare(drum, Ledger(Path(os.environ[LEDGER])), timedelta(seconds=float(os.environ[LEASE])))
-    prepare(drum)
     begun: list[ReplicaStarted] = []
     drum.events.subscribe(lambda event: begun.append(event) if isinstance(event, ReplicaStarted) else None)
     try:
-        run_alone(drum.run(concurrency=CONCURRENCY))
+        with around(drum):
+            run_alone(drum.run(concurrency=CONCURRENCY))
     except StoreError:
         if begun:
             raise
