@@ -12,7 +12,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix prove chaos bench bench-postgres bench-peers bench-writers scale pictures docs cover format lock clean
+.PHONY: help demo test check matrix prove chaos soak bench bench-postgres bench-peers bench-writers scale pictures docs cover format lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -42,6 +42,9 @@ prove: $(VENV)/dev.stamp  ## run the long proofs of the promises
 
 chaos: $(VENV)/dev.stamp  ## kill, freeze and cut off a fleet on every store (MINUTES=2 SEED=… STORE=sqlite,postgres,redis)
 	@$(BIN)/python -m tests.chaos
+
+soak: $(VENV)/dev.stamp  ## see that nothing grows under a steady load (MINUTES=10 STORE=sqlite,postgres,redis)
+	@$(BIN)/python -m tests.soak
 
 bench: $(VENV)/dev.stamp  ## measure speeds beside the bare engine (ARGS="--jobs 50000 --rounds 5")
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from drumline.errors import BadSettings
 
-__all__ = ["NAMES", "VARIABLE", "failpoint", "failpoint_before"]
+__all__ = ["NAMES", "VARIABLE", "failpoint", "failpoint_before", "read_choice"]
 
 VARIABLE = "DRUMLINE_FAILPOINT"
 
@@ -50,7 +50,8 @@ def _killer(wanted: str, turn: int) -> Callable[[str], None]:
     return die
 
 
-def _read(given: str | None) -> tuple[str, int] | None:
+def read_choice(given: str | None) -> tuple[str, int] | None:
+    """The place and the turn that are chosen; BadSettings for a place that there is not."""
     if not given:
         return None
     name, _, turn = given.partition(":")
@@ -59,7 +60,7 @@ def _read(given: str | None) -> tuple[str, int] | None:
     return name, int(turn or "1")
 
 
-_chosen = _read(os.environ.get(VARIABLE))
+_chosen = read_choice(os.environ.get(VARIABLE))
 # Die here, if this process was told to.
 failpoint: Callable[[str], None] = _stay_alive if _chosen is None else _killer(*_chosen)
 

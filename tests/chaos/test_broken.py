@@ -31,7 +31,7 @@ def test_a_broken_store_is_found_out_within_a_minute(name, store, tmp_path):
         around = msgspec.structs.replace(
             scene.around, module="tests.chaos.broken", variables=variables, skewed=None, deeds=DEEDS
         )
-        options = Options(seed=1, seconds=10, workers=3)
+        options = Options(seed=1, seconds=8, workers=2)
         report = run_chaos(scene.ground, options, tmp_path, print, around)
     assert BETRAYED_BY[name] in {violation.kind for violation in report.violations}
     assert time.monotonic() - began < 60

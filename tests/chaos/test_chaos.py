@@ -13,7 +13,9 @@ SECONDS = 20.0
 def test_a_fleet_that_is_killed_frozen_and_cut_off_keeps_every_promise(store, tmp_path):
     told: list[str] = []
     with SCENES[store](tmp_path) as scene:
-        report = run_chaos(scene.ground, Options(seed=20, seconds=SECONDS), tmp_path, told.append, scene.around)
+        report = run_chaos(
+            scene.ground, Options(seed=20, seconds=SECONDS, workers=3), tmp_path, told.append, scene.around
+        )
         assert scene.ground.find_content() is None
     words = "\n".join([*told, *report.lines()])
     assert report.violations == [], words

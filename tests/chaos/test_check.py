@@ -231,7 +231,7 @@ def test_a_claim_that_a_killed_server_forgot_explains_an_execution_and_only_shor
     assert kinds(check(msgspec.structs.replace(too_early, crashes=[crash]))) == [Kind.DOUBLE]
 
 
-def test_the_time_until_a_lost_job_runs_again_is_counted_from_the_end_of_its_lease():
+def test_the_time_until_a_lost_job_is_due_again_is_counted_from_the_end_of_its_lease():
     lost = attempt(1, 1, "lost")
-    again = attempt(2, 4, "done")
-    assert list(reclaim_lags([job(lost, again), DONE])) == [(lost.ended_at, again.started_at)]
+    again = lost.ended_at + SECOND
+    assert list(reclaim_lags([job(lost, attempt(2, 4, "done"), due_at=again), DONE])) == [(lost.ended_at, again)]

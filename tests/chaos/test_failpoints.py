@@ -20,7 +20,7 @@ from drumline.chaos.program import declare
 from drumline.chaos.read import read_evidence
 from drumline.clock import fresh_id
 from drumline.errors import BadSettings
-from drumline.failpoint import NAMES, VARIABLE, _read
+from drumline.failpoint import NAMES, VARIABLE, read_choice
 from drumline.model.claim import ANY_QUEUE, Share
 from drumline.model.replica import Role
 from tests.chaos import victim
@@ -125,4 +125,4 @@ def find_places(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("given", ["nowhere", "claim.before:soon", ":1"])
 def test_a_place_that_does_not_exist_is_refused(given):
     with pytest.raises(BadSettings, match=VARIABLE):
-        _read(given)
+        read_choice(given)

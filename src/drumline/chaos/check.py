@@ -104,11 +104,13 @@ def check(evidence: Evidence) -> list[Violation]:
 
 
 def reclaim_lags(jobs: Iterable[Job]) -> Iterator[tuple[datetime, datetime]]:
-    """Of each claim that was lost and whose job ran again: when its lease was over, and when the next attempt began."""
+    """Of each job whose last claim but one was lost: when its lease was over, and when the job was due again.
+
+    Of earlier losses the store no longer tells when they were noticed.
+    """
     for job in jobs:
-        for lost, following in pairwise(job.attempts):
-            if lost.ended == "lost":
-                yield lost.ended_at, following.started_at
+        if len(job.attempts) > 1 and job.attempts[-2].ended == "lost":
+            yield job.attempts[-2].ended_at, job.due_at
 
 
 def _check_presence(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import Enum, auto
 from typing import Any, TypeVar
@@ -125,10 +125,12 @@ class Switchboard:
         self.proxies = self._run(self._open(server, number))
 
     def set_mode(self, place: int, mode: Mode) -> None:
-        self._loop.call_soon_threadsafe(self.proxies[place].set_mode, mode)
+        """Let the wire of this place do so from now on."""
+        self._run(self._call(lambda: self.proxies[place].set_mode(mode)))
 
     def cut(self, place: int) -> None:
-        self._loop.call_soon_threadsafe(self.proxies[place].cut)
+        """End every connection of this place."""
+        self._run(self._call(self.proxies[place].cut))
 
     def close(self) -> None:
         self._run(self._close())
@@ -149,6 +151,9 @@ class Switchboard:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _call(self, work: Callable[[], None]) -> None:
+        work()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -15,7 +15,7 @@ from drumline.chaos.plan import CONNECTION, Deed
 
 __all__ = ["Report", "Tale", "sum_up"]
 
-# A job whose worker was lost runs again so long after the end of its lease, at the latest.
+# A job whose worker was lost is due again so long after the end of its lease, at the latest.
 _SLOWEST = timedelta(seconds=1)
 # Of each kind of violation so many are shown.
 _EXAMPLES = 5
@@ -54,7 +54,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     rescues: int
     # Executions whose claim was forgotten by a server that was killed.
     vanished: int
-    # From the end of the lease until the job ran again, in 99 of 100 cases; None without a case.
+    # From the end of the lease until the job was due again, in 99 of 100 cases; None without a case.
     reclaim_p99: timedelta | None
     violations: Sequence[Violation]
 

@@ -1,0 +1,1 @@
+"""A steady load for many minutes, under which nothing may grow."""
