@@ -219,6 +219,7 @@ class Jobs:
             part = ids[place : place + SLICE]
             command = Command(id=fresh_id(), kind=kind, ids=part, by=by, start=start, part_of=whole)
             answers.update(zip(part, await store.command(command), strict=True))
+            self._client.on_progress(len(answers), len(ids))
         return answers
 
 
@@ -268,6 +269,8 @@ class Client:
         # In whose name; None: the operating system's user.
         self._who = who
         self._secret = secret
+        # Told, after each slice of long work, how much of it is done, and how much there is.
+        self.on_progress: Callable[[int, int], None] = lambda done, of: None
         self.jobs = Jobs(self)
         self.queues = Queues(self)
 

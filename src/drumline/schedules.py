@@ -234,18 +234,23 @@ class Schedules(Mapping[str, ScheduleView]):
         before = begin - timedelta(milliseconds=1)
         if (found := yields.count(before, last)) > MOST_BACKFILLED:
             raise BadOption("end", f"so near that there are at most {MOST_BACKFILLED:,} instants", f"{found:,}")
-        return await self._backfill(status.schedule, yields.between(before, last), reason)
+        return await self._backfill(status.schedule, yields.between(before, last), found, reason)
 
-    async def _backfill(self, schedule: Schedule, instants: Iterator[datetime], why: str) -> list[JobHandle[Any]]:
+    async def _backfill(
+        self, schedule: Schedule, instants: Iterator[datetime], number: int, why: str
+    ) -> list[JobHandle[Any]]:
         store = await self._client.store()
         whole: str | None = None
         made: list[str] = []
+        decided = 0
         while part := list(islice(instants, BATCH)):
             act = self._client.act("backfill", why, part_of=whole)
             whole = whole or act.id
             firings = [backfill_firing(schedule, instant) for instant in part]
             answers = await store.fire(firings, by=act.by.who, act=act)
             made += [fired.job_id for fired in answers if fired.answer is FiredAnswer.FIRED and fired.job_id]
+            decided += len(part)
+            self._client.on_progress(decided, number)
         return [self._client.answer(Enqueued(job_id, JobState.READY)) for job_id in made]
 
     async def ticks(self, name: str | None = None, *, limit: int | None = None) -> AsyncIterator[Tick]:

@@ -76,3 +76,14 @@ def test_a_store_that_stays_out_of_reach_is_given_up_after_the_wait(shop, words)
 
 def test_check_and_sql_together_are_refused(shop):
     assert shop.run("migrate", "--check", "--sql", "--store", shop.store).code == 2
+
+
+def test_what_is_missing_is_told_as_json_too(shop):
+    before = shop.run("migrate", "--check", "--json", "--store", shop.store)
+    assert before.code == 1
+    assert before.json[0].keys() == {"version", "name"}
+    shop.run("migrate", "--store", shop.store)
+    after = shop.run("migrate", "--check", "--json", "--store", shop.store)
+    assert (after.code, after.json) == (0, [])
+    refused = shop.run("migrate", "--json", "--store", shop.store)
+    assert (refused.code, refused.err) == (2, "drumline: give --json with --check: the rest is not a read\n")

@@ -75,10 +75,42 @@ def test_help_takes_less_than_300_ms(folder):
     assert min(costs) < 0.3
 
 
-def test_help_loads_neither_settings_nor_pictures(folder):
-    look = "import sys, drumline.cli; print(sorted({'pydantic', 'rich', 'sqlite3'} & set(sys.modules)))"
+# The last one: what a model of settings needs; the name of the package itself is loaded by typer.
+HEAVY = ("pydantic_settings", "rich", "sqlite3", "psycopg", "redis", "starlette", "jinja2", "uvicorn", "pydantic.main")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["jobs", "--help"], ["worker", "--help"], ["top", "--help"]])
+def test_help_loads_neither_settings_nor_drivers_nor_pages_nor_pictures(folder, words):
+    look = (
+        "import atexit, sys; from drumline.cli import main; "
+        f"atexit.register(lambda: print('loaded:', sorted(set({HEAVY!r}) & set(sys.modules)))); "
+        f"sys.argv = ['drumline', *{words!r}]; main()"
+    )
     answer = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=folder)
-    assert answer.stdout == "[]\n"
+    assert answer.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_the_demo_ends_quietly_when_its_reader_has_seen_enough(folder):
+    command = f"'{DRUMLINE}' demo --seconds 30 --web 127.0.0.1:0 | head -2 > /dev/null; echo ${{PIPESTATUS[0]}}"
+    answer = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment(TMPDIR=str(folder)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (answer.stdout, answer.stderr) == ("0\n", "")
+    assert [path.name for path in folder.iterdir() if "demo" in path.name] == []
+
+
+@pytest.mark.parametrize("words", ["tasks", "config show", "stats", "jobs list", "queues", "top --once", "doctor"])
+def test_no_command_complains_of_a_reader_that_has_left(folder, words):
+    command = f"'{DRUMLINE}' {words} --app shop:drum | true; echo ${{PIPESTATUS[0]}}"
+    answer = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert (answer.stdout, answer.stderr) == ("0\n", "")
 
 
 def test_the_version_is_said(folder):

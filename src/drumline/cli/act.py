@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from drumline.cli.exits import Exit
+from drumline.cli.progress import show_progress
 from drumline.cli.show import complain, say, show_json
 from drumline.errors import BadOption
 
@@ -100,7 +101,8 @@ async def _apply(
     from drumline.cli.app import reach
 
     async with reach(app, store) as client:
-        return await verb.apply(client.jobs, list(dict.fromkeys(ids)), where)
+        with show_progress(f"jobs {verb.done}") as client.on_progress:
+            return await verb.apply(client.jobs, list(dict.fromkeys(ids)), where)
 
 
 def _tell(verb: Verb, answers: Answers) -> None:

@@ -27,10 +27,11 @@ def demo(seconds: Seconds = None, bind: Bind = "127.0.0.1:8800") -> None:
     with tempfile.TemporaryDirectory(prefix="drumline-demo-") as folder:
         os.environ["DRUMLINE_DEMO_STORE"] = f"sqlite:///{Path(folder) / 'shop.db'}"
         # Only now: the shop's module opens its store by that variable, as any program would by its settings.
+        from drumline.cli.console import Paper
         from drumline.demo.stage import perform
 
         try:
-            run_alone(perform(seconds, bind))
+            run_alone(perform(seconds, bind, Paper()))
         except KeyboardInterrupt:
             # Before the worker listened, or after it had stopped.
             return

@@ -26,7 +26,8 @@ from drumline.cli.options import (
     choose_filter,
     read_duration,
 )
-from drumline.cli.show import complain, show_json, show_table
+from drumline.cli.progress import show_progress
+from drumline.cli.show import complain, say, show_json, show_table
 from drumline.errors import BadOption
 
 if TYPE_CHECKING:
@@ -160,6 +161,32 @@ def reschedule_jobs(
         raise BadOption("--at", "given, or --delay, but not both", at)
     verb = moved(reason, at, read_duration(delay))
     act(verb, ids, choose_filter(state, task, queue, tag, key, origin, meta), name, store, as_json=as_json)
+
+
+@app.command("purge")
+def purge_jobs(as_json: Json = False, name: App = None, store: Store = None) -> None:
+    """Forget now what has outlived its retention: ended jobs, and old rows of ledger, audit and series.
+
+    Workers do the same by themselves, a slice at a time.
+    """
+    forgotten = asyncio.run(_purge(name, store))
+    if as_json:
+        show_json({"forgotten": forgotten})
+    else:
+        say(f"forgotten: {forgotten:,}")
+
+
+async def _purge(name: str | None, store: str | None) -> int:
+    from drumline.cli.app import reach
+    from drumline.model.query import Keep
+
+    async with reach(name, store) as client:
+        opened, forgotten = await client.store(), 0
+        with show_progress("forgotten") as advance:
+            while number := await opened.purge(Keep()):
+                forgotten += number
+                advance(forgotten, None)
+    return forgotten
 
 
 async def _find(name: str | None, store: str | None, where: dict[str, object], limit: int) -> list[Job]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drumline.cli.exits import Exit
-from drumline.cli.options import App, Store, read_duration
-from drumline.cli.show import complain, say
+from drumline.cli.options import App, Json, Store, read_duration
+from drumline.cli.progress import Advance, show_progress
+from drumline.cli.show import complain, say, show_json
 from drumline.errors import BadSettings, StoreUnreachable
 
 if TYPE_CHECKING:
@@ -36,11 +37,20 @@ def add_to(app: typer.Typer) -> None:
     app.command("migrate")(migrate)
 
 
-def migrate(check: Check = False, sql: Sql = False, wait: Wait = None, app: App = None, store: Store = None) -> None:
+def migrate(
+    check: Check = False,
+    sql: Sql = False,
+    wait: Wait = None,
+    as_json: Json = False,
+    app: App = None,
+    store: Store = None,
+) -> None:
     """Bring the store's schema to this version. Safe to repeat, and for many processes at once."""
     if check and sql:
         raise BadSettings("give --check or --sql, not both")
-    asyncio.run(_migrate(app, store, _read_wait(wait), check=check, sql=sql))
+    if as_json and not check:
+        raise BadSettings("give --json with --check: the rest is not a read")
+    asyncio.run(_migrate(app, store, _read_wait(wait), check=check, sql=sql, as_json=as_json))
 
 
 def _read_wait(wait: str | None) -> float:
@@ -49,7 +59,9 @@ def _read_wait(wait: str | None) -> float:
     return 0.0 if wait is None else parse_duration(read_duration(wait), "--wait").total_seconds()
 
 
-async def _migrate(app: str | None, store: str | None, patience: float, *, check: bool, sql: bool) -> None:
+async def _migrate(
+    app: str | None, store: str | None, patience: float, *, check: bool, sql: bool, as_json: bool
+) -> None:
     from drumline.cli.app import open_app
     from drumline.model.mask import mask_url
 
@@ -59,7 +71,8 @@ async def _migrate(app: str | None, store: str | None, patience: float, *, check
     where = mask_url(drum.settings.store.url)
     try:
         if not check and not sql:
-            await _within(patience, opened)
+            with show_progress("migrations") as advance:
+                await _within(patience, opened, advance)
             say(f"{where}: the schema is that of this version")
             return
         pending = await _find_pending(opened, patience, until_done=check)
@@ -67,20 +80,28 @@ async def _migrate(app: str | None, store: str | None, patience: float, *, check
         await opened.close()
     if sql:
         _show_sql(pending, where)
+        return
+    if as_json:
+        show_json([{"version": one.version, "name": one.name} for one in pending])
     elif pending:
         missing = ", ".join(f"{one.version} ({one.name})" for one in pending)
         complain(f"{where}: not yet migrated, missing: {missing}")
-        raise typer.Exit(Exit.NO)
     else:
         say(f"{where}: nothing is missing")
+    if pending:
+        raise typer.Exit(Exit.NO)
 
 
-async def _within(patience: float, store: OpenStore) -> None:
+async def _within(patience: float, store: OpenStore, advance: Advance) -> None:
     """Migrate; again and again for so many seconds, while the store is out of reach."""
     end = asyncio.get_running_loop().time() + patience
     while True:
         try:
-            return await store.migrate()
+            missing = len(await store.pending())
+            advance(0, missing)
+            await store.migrate()
+            advance(missing, missing)
+            return
         except StoreUnreachable:
             if asyncio.get_running_loop().time() >= end:
                 raise

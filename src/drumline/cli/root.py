@@ -81,7 +81,7 @@ def _usage(error: typer.TyperException) -> str:
 
 app = typer.Typer(
     cls=Root,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drumline.cli.options import App, From, Json, Reason, Store, read_instants
+from drumline.cli.progress import show_progress
 from drumline.cli.show import complain, say, show_json, show_table
 from drumline.errors import UnknownSchedule
 
@@ -241,9 +242,10 @@ async def _trigger(app: str | None, store: str | None, name: str, reason: str) -
 async def _backfill(app: str | None, store: str | None, name: str, span: tuple[str, str], reason: str) -> list[str]:
     from drumline.cli.app import reach_schedules
 
-    async with reach_schedules(app, store) as (_, found):
+    async with reach_schedules(app, store) as (client, found):
         _check_stored(found, name)
-        return [job.id for job in await found.backfill(name, *span, reason)]
+        with show_progress(f"instants of {name}") as client.on_progress:
+            return [job.id for job in await found.backfill(name, *span, reason)]
 
 
 def _check_stored(found: Schedules, name: str) -> None:

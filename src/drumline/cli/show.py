@@ -55,9 +55,9 @@ def show_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None
         for line in _align([[header.upper() for header in headers], *([clean(cell) for cell in row] for row in rows)]):
             print(line)
         return
-    from rich.console import Console
+    from drumline.cli.console import Paper
 
-    Console(highlight=False).print(make_table(headers, rows))
+    Paper().print(make_table(headers, rows))
 
 
 def show_fields(fields: Iterable[tuple[str, object]], indent: str = "") -> None:

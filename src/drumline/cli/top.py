@@ -60,13 +60,13 @@ def top(once: Once = False, every: Every = 1.0, name: App = None, store: Store =
 
 
 async def _watch(app: str | None, url: str | None, every: float | None) -> None:
-    from rich.console import Console
     from rich.live import Live
 
     from drumline.cli.app import open_app
+    from drumline.cli.console import Paper
     from drumline.model.mask import mask_url
 
-    console = Console(highlight=False)
+    console = Paper()
     async with open_app(app, url) as drum:
         store, where = await drum.store(), mask_url(drum.settings.store.url)
         if every is None:

@@ -30,12 +30,11 @@ LINE_EVERY = 1.0
 Show = Callable[[Scene], None]
 
 
-async def perform(seconds: float | None, bind: str) -> None:
+async def perform(seconds: float | None, bind: str, console: Console) -> None:
     """Let the shop work for so long, or until Ctrl-C; then stop in good order and say what was done.
 
     `bind`: where to serve the dashboard.
     """
-    console = Console(highlight=False)
     # A line of the engine would tear the picture apart; what it says is in the events.
     logging.getLogger("drumline").addHandler(logging.NullHandler())
     pages = _open_pages(bind)
