@@ -12,7 +12,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix prove chaos soak bench bench-postgres bench-peers bench-writers scale pictures docs cover format lock clean
+.PHONY: help demo test check matrix crash prove chaos soak bench bench-postgres bench-peers bench-writers scale pictures docs cover format lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -21,7 +21,7 @@ demo: $(VENV)/run.stamp  ## see it work: a small shop and its dashboard, on a SQ
 	@$(BIN)/drumline demo $(ARGS)
 
 test: $(VENV)/dev.stamp  ## run the tests (ARGS=… passes options to pytest)
-	$(PYTEST) $(PARALLEL) -m "not prove" --ignore=tests/house $(ARGS)
+	$(PYTEST) $(PARALLEL) -m "not prove and not crash" --ignore=tests/house $(ARGS)
 
 check: $(VENV)/dev.stamp  ## format, lint, types and the rules of the house
 	$(BIN)/ruff format --check .
@@ -36,6 +36,9 @@ endif
 
 matrix: $(VENV)/dev.stamp  ## run the suite on other servers (ARGS=… passes options to pytest)
 	@$(BIN)/python -m tests.matrix $(ARGS)
+
+crash: $(VENV)/dev.stamp  ## kill a process at every named place on every store, and try stores that are broken on purpose
+	$(PYTEST) $(PARALLEL) -m crash $(ARGS)
 
 prove: $(VENV)/dev.stamp  ## run the long proofs of the promises
 	$(PYTEST) -m prove $(ARGS) || { [ $$? -eq 5 ] && echo "prove: no test is marked prove yet"; }

@@ -22,6 +22,7 @@ STORES = ("redis", "postgres", "sqlite")
 DEEDS = frozenset({Deed.FREEZE})
 
 
+@pytest.mark.crash
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("name", "store"), [*zip(BETRAYED_BY, STORES, strict=True)])
 def test_a_broken_store_is_found_out_within_a_minute(name, store, tmp_path):

@@ -99,7 +99,8 @@ def dying(
         yield {point: (case, pool.submit(case.play)) for point, case in cases.items()}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.crash
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("point", CASES)
 def test_a_crash_breaks_no_promise(dying, point):
     case, played = dying[point]
