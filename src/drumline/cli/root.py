@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from drumline.cli import (
+    bench,
     chaos,
     config,
     demo,
@@ -126,6 +127,7 @@ doctor.add_to(app)
 app.add_typer(config.app, name="config")
 app.add_typer(keys.app, name="keys")
 chaos.add_to(app)
+bench.add_to(app)
 demo.add_to(app)
 
 
