@@ -5,6 +5,7 @@ STORE=sqlite,postgres,redis   MINUTES=2 on each   SEED=number replays the plan o
 
 import os
 import secrets
+import shutil
 import sys
 import tempfile
 from functools import partial
@@ -30,7 +31,9 @@ def run(store: str, options: Options) -> bool:
     with SCENES[store](folder) as scene:
         report = run_chaos(scene.ground, options, folder, tell, scene.around)
     tell("\n".join([f"{store}:", *report.lines()]))
-    if not report.is_sound:
+    if report.is_sound:
+        shutil.rmtree(folder)
+    else:
         tell(f"the ledger and the workers' log are in {folder}")
     return report.is_sound
 
