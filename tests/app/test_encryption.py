@@ -1,4 +1,5 @@
 import asyncio
+from base64 import b64encode
 from datetime import timedelta
 
 import pytest
@@ -107,3 +108,21 @@ async def test_a_result_without_its_key_says_so(monkeypatch):
     async with make_drum(monkeypatch, OTHER) as drum:
         with pytest.raises(Unreadable, match="its result is encrypted with key"):
             await (await drum.jobs.get(job_id)).wait()
+
+
+async def test_a_schedule_with_arguments_fires_and_is_triggered_and_its_file_holds_none(monkeypatch, folder):
+    async with make_drum(monkeypatch, KEY) as drum:
+        await drum.schedules.register("echo", every="1d", name="nightly", args={"word": SECRET}, run_on_startup=True)
+        triggered = await drum.schedules.trigger("nightly")
+        await drum.run(drain=True)
+        assert await (await drum.jobs.get(triggered.id)).wait() == SECRET
+        results = [job.result async for job in drum.jobs.find(schedule="nightly")]
+        version = (await (await drum.store()).schedules())[0].version
+    async with make_drum(monkeypatch, KEY) as drum:
+        await drum.schedules.register("echo", every="1d", name="nightly", args={"word": SECRET}, run_on_startup=True)
+        assert (await (await drum.store()).schedules())[0].version == version
+    assert set(results) == {SECRET}
+    kept = b"".join(file.read_bytes() for file in folder.iterdir())
+    assert b"nightly" in kept
+    assert SECRET.encode() not in kept
+    assert b64encode(b'{"word":"' + SECRET.encode()) not in kept

@@ -1,16 +1,21 @@
 """What is kept of sealed jobs, on every store."""
 
+import asyncio
 from base64 import b64encode
 
 import msgspec
 import pytest
 
+from drumline.clock import fresh_id
+from drumline.engine.rekey import rekey
+from drumline.model.claim import ANY_QUEUE, Share
 from drumline.model.job import Failure
 from drumline.model.query import CommandKind, JobFilter
 from drumline.model.sealed import Resealing, is_spoiled
 from drumline.sealing import KeyRing, generate_key
 from drumline.stores.sealed import SealedStore
-from tests.support.build import dead, done, new_job, new_schedule, retry, tick_at, unique
+from tests.support.build import REPLICA, TASK, dead, done, new_job, new_schedule, retry, tick_at, unique
+from tests.support.waiting import run_together
 
 SECRET = "s3cr3t-of-ada"
 ARGS = b'{"word":"%s"}' % SECRET.encode()
@@ -99,3 +104,41 @@ def test_without_the_key_a_body_comes_out_sealed(sealed):
     job_id = sealed.add(args=ARGS)
     sealed.store = SealedStore(sealed.plain, KeyRing(NEW))
     assert sealed.take_one().args == stored(sealed, job_id).args
+
+
+def test_keys_are_rotated_while_jobs_are_claimed_finished_and_replaced(sealed):
+    many = 120
+    sealed.enqueue(*(new_job(args=b'{"n":%d}' % number) for number in range(many)))
+    sealed.enqueue(new_job("other", args=b'{"n":0}', key="k", delay=3600))
+    ring = KeyRing(NEW, [OLD])
+    seen: list[bytes] = []
+
+    def work():
+        store = SealedStore(sealed.another(), ring)
+        while len(seen) < many:
+            claims = store.claim(REPLICA, [Share(ANY_QUEUE, 7)], 7, [TASK], fresh_id()).run().claims
+            seen.extend(claim.args for claim in claims)
+            assert all(store.finish([done(claim) for claim in claims]).run())
+
+    def replace():
+        # Of a process that has not heard of the new key yet.
+        store = SealedStore(sealed.another(), KeyRing(OLD))
+        for number in range(1, 30):
+            key = unique("k", on_conflict="replace")
+            (answer,) = store.enqueue([new_job("other", args=b'{"n":%d}' % number, key=key, delay=3600)]).run()
+            assert answer.replaced
+
+    def rotate():
+        store = SealedStore(sealed.another(), ring)
+        for _ in range(3):
+            assert asyncio.run(rekey(store)).left <= 1
+
+    plain = sealed.plain
+    sealed.store = plain
+    run_together(work, replace, rotate)
+    assert sorted(seen) == sorted(b'{"n":%d}' % number for number in range(many))
+    (waiting,) = SealedStore(plain, ring).jobs(JobFilter(task="other")).run().items
+    assert waiting.args == b'{"n":29}'
+    asyncio.run(rekey(SealedStore(sealed.another(), ring)))
+    (waiting,) = SealedStore(plain, KeyRing(NEW)).jobs(JobFilter(task="other")).run().items
+    assert waiting.args == b'{"n":29}'

@@ -67,10 +67,18 @@ async def _rotate(app: str | None, store: str | None) -> Rekeyed:
         opened = await drum.store()
         if not isinstance(opened, SealedStore):
             raise BadSettings("there is no key to seal with: set encryption.key (`drumline keys generate` makes one)")
-        return await rekey(opened, _tell)
+        try:
+            return await rekey(opened, _tell)
+        finally:
+            _write_over("")
 
 
 def _tell(so_far: Rekeyed) -> None:
     """How far it has come, to a person who watches."""
+    _write_over(f"looked at {so_far.looked:,} jobs, sealed anew {so_far.jobs:,}")
+
+
+def _write_over(words: str) -> None:
+    """Write over the line on which this was last said."""
     if sys.stderr.isatty():
-        print(f"looked at {so_far.looked:,} jobs, sealed anew {so_far.jobs:,}", end="\r", file=sys.stderr, flush=True)
+        print(f"\r\033[K{words}", end="", file=sys.stderr, flush=True)

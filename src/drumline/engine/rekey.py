@@ -18,7 +18,8 @@ from drumline.stores.sealed import SealedStore
 
 __all__ = ["Rekeyed", "rekey"]
 
-SLICE = 500
+# Few enough that a store which holds a slice while it is written holds up nobody.
+SLICE = 100
 # How often to look again at what others changed while it was being sealed anew.
 MOST_LOOKS = 5
 # Those that may run again. Done and cancelled ones keep their older key until their retention is over.

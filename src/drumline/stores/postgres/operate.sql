@@ -108,7 +108,7 @@ update {schema}.job
 set args = %(after)s
 where id = %(id)s::uuid
   and args in (%(before)s, %(after)s)
-returning id
+returning queue
 
 -- name: reseal_ended_job
 -- The same for an ended one.

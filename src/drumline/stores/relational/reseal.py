@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from drumline.model.sealed import Resealing
+from drumline.stores.base import topic
 from drumline.stores.relational.schedule import find_plan, tell_change
 from drumline.stores.relational.ways import S, Ways
 from drumline.stores.rows import find_uuids, json_text
@@ -28,6 +29,9 @@ def _reseal_one(ways: Ways[S], step: S, one: Resealing) -> Operation[bool]:
         return False
     given = {"id": one.job, "before": ways.write_args(one.before), "after": ways.write_args(one.after)}
     rows = yield Statement(ways.sql["reseal_job"], given)
+    for (queue,) in rows:
+        # Where a claim passes over what others hold, a worker may have seen an empty queue meanwhile.
+        step.hint(topic.queue(queue))
     if not rows:
         rows = yield Statement(ways.sql["reseal_ended_job"], given)
     return bool(rows)

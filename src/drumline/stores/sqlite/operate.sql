@@ -107,7 +107,7 @@ update drumline_job
 set args = :after
 where id = :id
   and args in (:before, :after)
-returning id
+returning queue
 
 -- name: reseal_ended_job
 -- The same for an ended one.
