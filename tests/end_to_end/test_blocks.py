@@ -1,5 +1,6 @@
 """Blocks of settings that people bring along, in real processes: they run, on the store that they name."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -81,8 +82,11 @@ def play(folder: Path, toml: str, **variables: str) -> dict[str, str]:
 
 def done_under(url: str, namespace: str) -> int:
     """How many jobs the store holds under that name."""
-    with_store = Drumline(url, namespace=namespace)
-    return with_store.sync.counts().done
+    drum = Drumline(url, namespace=namespace)
+    try:
+        return drum.sync.counts().done
+    finally:
+        asyncio.run(drum.close())
 
 
 def fresh_database() -> tuple[str, str]:
