@@ -1,8 +1,19 @@
 -- name: claim
 -- Take the first ready jobs of one queue, or of all that are not private, lane by lane. While delayed jobs are due that
 -- were not promoted, nothing is taken, unless it is asked for all the same.
+--
+-- What is asked for stands in a row of its own. A plan for these very values would look cheaper to the planner than one
+-- for any, and it would plan anew at each call, which takes twice as long as the claim of a job.
 with recursive present as materialized (
   select {schema}.now_ms() as now
+),
+asked as materialized (
+  select
+    %(queue)s::text as queue,
+    -- From where to where in the index; no name holds a character as high as that.
+    coalesce(%(queue)s::text, '') as first, coalesce(%(queue)s::text, chr(127)) as last,
+    %(private)s::text as private, %(but)s::text[] as but, %(tasks)s::text[] as tasks,
+    %(limit)s::bigint as most, %(regardless)s::boolean as is_regardless, %(bands)s::json as bands
 ),
 -- The first one by the index, whatever the planner believes of their number.
 delayed as materialized (
@@ -23,10 +34,10 @@ lane (queue, task) as (
     select queue, task
     from {schema}.job
     where state = 'r'
-      and (queue, task) > (coalesce(%(queue)s, ''), '')
-      and (%(queue)s::text is null or queue = %(queue)s)
-      and %(bands)s::text is null
-      and (%(regardless)s or not (select is_so from overdue))
+      and (queue, task) > ((select first from asked), '')
+      and queue <= (select last from asked)
+      and (select bands from asked) is null
+      and ((select is_regardless from asked) or not (select is_so from overdue))
     order by queue, task
     limit 1
   )
@@ -38,7 +49,7 @@ lane (queue, task) as (
     from {schema}.job
     where state = 'r'
       and (queue, task) > (lane.queue, lane.task)
-      and (%(queue)s::text is null or queue = %(queue)s)
+      and queue <= (select last from asked)
     order by queue, task
     limit 1
   ) as following
@@ -49,21 +60,21 @@ band as materialized (
   from (
     select queue, task, -1000 as rank, 0 as due, '00000000-0000-0000-0000-000000000000'::uuid as id, 1000 as top
     from lane
-    where task = any (%(tasks)s)
-      and (%(queue)s::text is not null or queue not like %(private)s)
+    where task = any ((select tasks from asked)::text[])
+      and ((select queue from asked) is not null or queue not like (select private from asked))
     union all
     select queue, task, rank, due, id, top
-    from json_to_recordset(%(bands)s::json) as given (
+    from json_to_recordset((select bands from asked)) as given (
       queue text, task text, rank integer, due bigint, id uuid, top integer)
-    where %(regardless)s or not (select is_so from overdue)
+    where (select is_regardless from asked) or not (select is_so from overdue)
   ) as stretch
   where queue <> all (array(select queue from {schema}.pause))
-    and queue <> all (%(but)s)
+    and queue <> all ((select but from asked)::text[])
 ),
 -- Of one lane all that is wanted; of several a part each, for what is locked but not taken is withheld from others.
 chunk as materialized (
-  select case when count(*) <= 1 then %(limit)s else greatest(8, 2 * %(limit)s / count(*)) end as size
-  from (select distinct queue, task from band) as open_lane
+  select case when lanes <= 1 then most else greatest(8, 2 * most / lanes) end as size
+  from asked, (select count(distinct (queue, task)) as lanes from band) as open_lane
 ),
 head as materialized (
   select head.*, row_number() over (partition by band.number order by head.rank, head.due, head.id) as place
@@ -96,7 +107,7 @@ chosen as materialized (
   where not exists (select from edge)
      or (rank, due, id) <= (select rank, due, id from edge)
   order by rank, due, id
-  limit %(limit)s
+  limit (select most from asked)
 ),
 -- Once for each call: of two calls with one token, the second takes nothing.
 fresh as (

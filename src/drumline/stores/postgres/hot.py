@@ -9,5 +9,5 @@ from drumline.stores.files import read_statements
 
 __all__ = ["HOT"]
 
-_SQL = read_statements(__package__, "claim.sql", "finish.sql", "produce.sql")
-HOT = frozenset(_SQL[name] for name in ("claim", "finish", "add_jobs"))
+_SQL = read_statements(__package__, "claim.sql", "finish.sql", "produce.sql", "wakeups.sql")
+HOT = frozenset(_SQL[name] for name in ("claim", "finish", "add_jobs", "notify"))

@@ -1,7 +1,11 @@
 -- name: notify
--- Tell the fleet that there is news.
+-- Tell the fleet that there is news. It arrives when this is committed, and that need not wait for the disk.
+with quiet as materialized (
+  select set_config('synchronous_commit', 'off', true)
+)
 select pg_notify(%(channel)s, message)
-from json_array_elements_text(%(messages)s::json) as message
+from quiet
+cross join json_array_elements_text(%(messages)s::json) as message
 
 -- name: watch
 -- Let the fleet be told of the ends of these jobs.
