@@ -23,6 +23,7 @@ __all__ = [
     "FAILED",
     "as_claim",
     "as_job",
+    "attempt_bytes",
     "attempt_line",
     "ceil_millis",
     "due_of",
@@ -110,7 +111,11 @@ def window_letter(window: KeyWindow) -> str:
 
 def attempt_line(attempt: Attempt) -> str:
     """The attempt as one line of a job's history; equal attempts have equal lines."""
-    return msgspec.json.encode(attempt).decode() + "\n"
+    return attempt_bytes(attempt).decode()
+
+
+def attempt_bytes(attempt: Attempt) -> bytes:
+    return msgspec.json.encode(attempt) + b"\n"
 
 
 def json_text(value: Any) -> str:

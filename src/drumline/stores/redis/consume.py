@@ -18,7 +18,7 @@ from drumline.model.replica import Beat, ReplicaInfo, ReplicaState
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import key_place, lane_of, opaque, pack, pack_id, start_item
 from drumline.stores.redis.rows import as_claim, held_claim, read_body
-from drumline.stores.rows import FAILED, attempt_line, instant, instant_or_none, span_millis
+from drumline.stores.rows import FAILED, attempt_bytes, instant, instant_or_none, span_millis
 
 __all__ = ["beat", "claim", "expired", "finish", "report"]
 
@@ -113,7 +113,7 @@ def _outcome_item(outcome: Outcome) -> tuple[Any, ...]:
         to_millis(claim.created_at),
         *start_item(outcome.start),
         _keep_of(claim.options, outcome.kind),
-        opaque(attempt_line(attempt).encode()),
+        opaque(attempt_bytes(attempt)),
         False if outcome.result is None else opaque(outcome.result),
         outcome.result_is_repr,
         attempt.died_of or False,
