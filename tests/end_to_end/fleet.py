@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from drumline import Drumline
-from drumline.model.job import Job
+from drumline.model.job import Attempt, Job
 from drumline.model.query import Counts
 from drumline.model.replica import Replica
 from tests.end_to_end.homes import Home
@@ -123,6 +123,11 @@ def fleet(folder: Path, home: Home, app: str = APP) -> Iterator[Fleet]:
         band.close()
 
 
+def runs_of(job: Job) -> list[Attempt]:
+    """The attempts that count: one may have been claimed a moment ahead of a slot, and given back unstarted."""
+    return [attempt for attempt in job.attempts if attempt.ended != "released"]
+
+
 def until(condition: Callable[[], object], what: str, deadline: float = 40.0) -> None:
     """Wait until the condition holds; fail, saying what was waited for, when it does not in time."""
     end = time.monotonic() + deadline
@@ -131,4 +136,4 @@ def until(condition: Callable[[], object], what: str, deadline: float = 40.0) ->
         time.sleep(0.01)
 
 
-__all__ = ["Fleet", "fleet", "until"]
+__all__ = ["Fleet", "fleet", "runs_of", "until"]
