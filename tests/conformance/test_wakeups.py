@@ -165,7 +165,8 @@ async def test_a_hundred_listeners_hold_no_more_open_than_one_does(rig):
     async with listening(rig, topic.queue("first")), AsyncExitStack() as stack:
         for_one = held()
         ears = [await stack.enter_async_context(listening(rig, topic.queue(f"q{place}"))) for place in range(100)]
-        assert held() == for_one
+        # Something that a test before has left may be closed meanwhile.
+        assert all(now <= before for now, before in zip(held(), for_one, strict=True))
         await rig.store.enqueue([new_job(queue=f"q{place}") for place in range(100)])
         await eventually(lambda: [set(heard) for heard in ears] == [{topic.queue(f"q{n}")} for n in range(100)])
 
