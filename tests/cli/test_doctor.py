@@ -20,6 +20,7 @@ from tests.support import postgres, valkey
 from tests.support.build import new_job, new_schedule
 from tests.support.makers import chosen
 from tests.support.pooler import new_pooler
+from tests.support.ports import free_port
 
 BY = By("ann", "test", "the archive is being moved")
 
@@ -64,7 +65,7 @@ def test_a_store_that_is_well_answers_0(shop):
 
 
 def test_a_server_that_is_not_there_answers_75(shop):
-    answer = shop.run("doctor", "--store", f"redis://127.0.0.1:{valkey.free_port()}/0")
+    answer = shop.run("doctor", "--store", f"redis://127.0.0.1:{free_port()}/0")
     assert (answer.code, answer.out) == (75, "")
     assert "out of reach" in answer.err
 

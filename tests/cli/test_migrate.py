@@ -7,7 +7,8 @@ import pytest
 
 from drumline.clock import fresh_id
 from drumline.stores.sqlite import SqliteStore
-from tests.support.postgres import direct, free_port, new_address
+from tests.support.ports import free_port
+from tests.support.postgres import direct, new_address
 from tests.support.valkey import shared_url
 
 

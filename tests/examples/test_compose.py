@@ -14,7 +14,7 @@ from tests.end_to_end.fleet import until
 from tests.end_to_end.homes import PostgresHome
 from tests.examples.manifests import read_compose, read_seconds
 from tests.examples.stage import EXAMPLES, Site, Stage, stage
-from tests.support.postgres import free_port
+from tests.support.ports import free_port
 
 COMPOSE = EXAMPLES / "deploy" / "compose.yaml"
 DOCKERFILE = EXAMPLES / "deploy" / "Dockerfile"

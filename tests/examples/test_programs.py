@@ -12,7 +12,8 @@ from drumline.clock import fresh_id
 from tests.end_to_end.fleet import until
 from tests.end_to_end.homes import PostgresHome, ServerHome, SqliteHome
 from tests.examples.stage import Site, stage
-from tests.support.postgres import direct, free_port, shared_url
+from tests.support.ports import free_port
+from tests.support.postgres import direct, shared_url
 
 TOKEN = "a token of the tests"
 

@@ -11,7 +11,8 @@ from drumline.model.query import JobFilter
 from drumline.stores.redis import RedisStore
 from tests.support.build import done, new_job
 from tests.support.cluster import new_cluster, new_watched
-from tests.support.valkey import Valkey, free_port
+from tests.support.ports import free_port
+from tests.support.valkey import Valkey
 
 # A replica is put in its master's place after a second or two.
 PATIENCE = 30.0

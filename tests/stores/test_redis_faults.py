@@ -18,7 +18,8 @@ from drumline.model.query import JobFilter
 from drumline.stores.base import topic
 from drumline.stores.redis import RedisStore
 from tests.support.build import BY, done, new_job, new_schedule, replica_info
-from tests.support.valkey import Valkey, free_port, new_server
+from tests.support.ports import free_port
+from tests.support.valkey import Valkey, new_server
 from tests.support.waiting import eventually
 
 IN_MEMORY = ("--save", "", "--appendonly", "no")

@@ -7,7 +7,8 @@ from typing import Any
 from redis import Redis
 from redis.crc import key_slot
 
-from tests.support.valkey import Valkey, free_ports, until
+from tests.support.ports import free_ports
+from tests.support.valkey import Valkey, until
 
 _MASTERS = 3
 _SLOTS = 16_384
@@ -38,9 +39,10 @@ class Cluster:
 @contextmanager
 def new_cluster() -> Iterator[Cluster]:
     with ExitStack() as stack:
-        nodes = [Valkey(*_NODE, port=port) for port in free_ports(2 * _MASTERS)]
-        for node in nodes:
-            stack.callback(node.close)
+        nodes = []
+        for port in free_ports(2 * _MASTERS):
+            nodes.append(Valkey(*_NODE, port=port))
+            stack.callback(nodes[-1].close)
         clients: list[Any] = [stack.enter_context(Redis(port=node.port)) for node in nodes]
         _join(clients, nodes)
         yield Cluster(nodes)

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import psycopg
 
 from drumline.clock import pause
-from tests.support.postgres import as_nobody, die_with_parent, free_port
+from tests.support.ports import free_port
+from tests.support.postgres import as_nobody, die_with_parent
 from tests.support.require import give_up
 
 _DEADLINE = 20.0

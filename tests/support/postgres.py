@@ -5,7 +5,6 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ import psutil
 import psycopg
 
 from drumline.clock import fresh_id, pause
+from tests.support.ports import free_port
 from tests.support.require import give_up
 
 URL = "DRUMLINE_TEST_POSTGRES_URL"
@@ -254,10 +254,3 @@ def as_nobody() -> dict[str, Any]:
 def die_with_parent() -> None:
     """In a new process: end when the thread that started it ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

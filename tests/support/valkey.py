@@ -19,6 +19,7 @@ from redis import Redis, RedisCluster
 
 from drumline.model.instant import to_millis
 from drumline.stores.redis import RedisStore
+from tests.support.ports import free_port
 from tests.support.require import give_up
 
 T = TypeVar("T")
@@ -27,8 +28,6 @@ URL = "DRUMLINE_TEST_REDIS_URL"
 # Which program the servers are, if not the wheel's; and whether the tests share a cluster instead of one server.
 PROGRAM = "DRUMLINE_TEST_REDIS_PROGRAM"
 CLUSTER = "DRUMLINE_TEST_REDIS_CLUSTER"
-# Ports above would be refused by a node of a cluster, whose bus takes the port 10,000 higher.
-_HIGHEST_PORT = 55_535
 _WITHIN = 20.0
 
 
@@ -54,8 +53,18 @@ class Valkey:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        until(lambda: _answers(self.port), "the server answers, and has read what it kept")
+        try:
+            until(self._is_up, "the server answers, and has read what it kept")
+        except BaseException:
+            self.close()
+            raise
         return self.process
+
+    def _is_up(self) -> bool:
+        if self.process.poll() is not None:
+            log = self.folder / "log"
+            raise RuntimeError(f"the server has ended: {log.read_text()[-500:] if log.exists() else 'it left no log'}")
+        return _answers(self.port)
 
     def kill(self) -> None:
         self.process.kill()
@@ -76,24 +85,6 @@ def find_server() -> str:
     assert package.origin is not None
     found = Path(package.origin).parent.glob("_binaries/*/valkey-server")
     return str(next(found))
-
-
-def free_port() -> int:
-    (port,) = free_ports(1)
-    return port
-
-
-def free_ports(number: int) -> list[int]:
-    """So many ports that nobody uses; all are held until the last is found, so that they differ."""
-    with ExitStack() as stack:
-        ports: list[int] = []
-        while len(ports) < number:
-            probe = stack.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-            if port <= _HIGHEST_PORT:
-                ports.append(port)
-        return ports
 
 
 def until(condition: Callable[[], object], what: str) -> None:
