@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -12,6 +11,7 @@ import msgspec
 
 from drumline.engine.finding import check_can_be_found
 from drumline.errors import BadOption, UnknownTask, Unreadable
+from drumline.loading import load_module
 from drumline.model.job import Job
 from drumline.model.result import decode_result
 from drumline.model.schedule import Coordination, Schedule
@@ -43,9 +43,9 @@ class Registry:
         self._on_change = on_change
 
     def load(self) -> None:
-        """Import the modules that declare."""
+        """Import the modules that declare; BadSettings for one that cannot be had."""
         for module in (*self._imports, *self._settings().imports):
-            importlib.import_module(module)
+            load_module(module, f"imports {module!r}")
 
     def by_name(self) -> Mapping[str, TaskDefinition]:
         """Every task under its own name, and not its aliases."""

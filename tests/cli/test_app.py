@@ -70,6 +70,30 @@ def test_a_bad_option_of_a_task_is_told_as_code_would_tell_it(shop):
     assert answer.err == "drumline: task work: max_attempts must be a whole number of 1 or more, got 0\n"
 
 
+@pytest.mark.parametrize(
+    ("module", "says"),
+    [
+        ("no_such_tasks", "there is no module no_such_tasks, here or installed"),
+        ("broken_tasks", "broken_tasks.py:3: ZeroDivisionError: division by zero"),
+    ],
+)
+@pytest.mark.parametrize("words", [("tasks", "--app"), ("schedules", "--app"), ("enqueue", "ring", "--app")])
+def test_a_module_of_the_imports_that_cannot_be_had_is_named_in_one_sentence(shop, monkeypatch, words, module, says):
+    (shop.folder / "broken_tasks.py").write_text(BROKEN)
+    monkeypatch.setenv("DRUMLINE_IMPORTS", module)
+    answer = shop.run(*words, shop.app)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"drumline: imports '{module}': ")
+    assert says in answer.err
+    assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("schedules", "list"), ("ledger",), ("ledger", "verify"), ("jobs", "list")])
+def test_the_store_alone_needs_none_of_the_modules_that_the_settings_name(shop, monkeypatch, words):
+    monkeypatch.setenv("DRUMLINE_IMPORTS", "no_such_tasks")
+    assert shop.run(*words, "--store", shop.store).code == 0
+
+
 def test_app_and_store_together_are_refused(shop):
     assert shop.run("jobs", "list", "--app", shop.app, "--store", shop.store).code == 2
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from drumline.errors import BadSettings, DrumlineError
+from drumline.errors import BadSettings
+from drumline.loading import load_module
 
 if TYPE_CHECKING:
     from drumline import Drumline
@@ -59,7 +58,7 @@ def open_app(app: str | None, store: str | None) -> Drumline:
         raise BadSettings("give --app or --store, not both: the app names its own store")
     if store is not None:
         return Drumline(store)
-    return load_app(app) if app or _app_of_settings() else Drumline()
+    return load_app(app) if _has_app(app, store) else Drumline()
 
 
 @asynccontextmanager
@@ -78,16 +77,28 @@ async def reach_schedules(app: str | None, store: str | None) -> AsyncIterator[t
     from drumline.client import Client
     from drumline.clock import SystemClock
     from drumline.engine.board import Board
+    from drumline.schedules import Schedules
 
     async with open_app(app, store) as drum:
         clock = SystemClock()
         client = Client(drum.store, clock=clock, decode_result=lambda job: job.result, via="cli")
         board = Board(clock)
+        if not _has_app(app, store):
+            # Without an app nothing is declared: the modules that the settings name need not even be here.
+            alone = Schedules(
+                client, board, find_task=lambda name: drum.find_task(name).definition, adapt=lambda one: one
+            )
+            yield client, await alone.refresh()
+            return
         schedules = await drum.schedules.through(client, board).refresh()
         # A command is no replica: what the app declares here is orphaned all the same if no replica declares it.
         declared = {name: view.definition for name, view in drum.schedules.items()}
         board.declared = {name: value for name, value in declared.items() if name not in board.statuses}
         yield client, schedules
+
+
+def _has_app(app: str | None, store: str | None) -> bool:
+    return store is None and bool(app or _app_of_settings())
 
 
 def _app_of_settings() -> str | None:
@@ -101,25 +112,7 @@ def _import(module_name: str, which: str) -> ModuleType:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    try:
-        return importlib.import_module(module_name)
-    except DrumlineError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise BadSettings(f"{which}: {_blame(error)}") from error
-        raise BadSettings(f"{which}: there is no module {error.name}, here or installed") from error
-    except Exception as error:
-        raise BadSettings(f"{which}: {_blame(error)}") from error
-
-
-def _blame(error: Exception) -> str:
-    """What went wrong inside the app's own code, and where."""
-    reason = traceback.format_exception_only(error)[-1].strip()
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}:{error.lineno}: {reason}"
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{frame.filename}:{frame.lineno}: {reason}"
+    return load_module(module_name, which)
 
 
 def _suggest(module: Any) -> str:
