@@ -1,6 +1,7 @@
 import pytest
 
 from drumline import Context, Drumline
+from drumline.model.replica import ReplicaInfo
 from drumline.web import metrics
 from drumline.web.metrics import OTHER, Labels
 from tests.web.browser import Browser, bearer
@@ -90,6 +91,25 @@ async def test_metrics_tell_of_the_fleet_and_of_this_replica(drum, admin):
     assert 'drumline_dead_total{queue="default",task="fail"} 1.0' in lines
     assert 'drumline_run_seconds_count{queue="mail",task="send_mail"} 1.0' in lines
     assert 'drumline_schedule_runs_total{schedule="tidy"} 0.0' in lines
+
+
+async def test_a_queue_that_nobody_serves_is_a_gauge(drum, admin):
+    await drum.enqueue("send_mail", user_id=1)
+    await drum.enqueue("fail")
+    store = await drum.store()
+
+    async def find_unserved():
+        lines = (await admin.get("/actuator/metrics")).text.splitlines()
+        return [line for line in lines if line.startswith("drumline_queue_unserved{")]
+
+    assert sorted(await find_unserved()) == [
+        'drumline_queue_unserved{queue="default"} 1.0',
+        'drumline_queue_unserved{queue="mail"} 1.0',
+    ]
+    await store.beat(ReplicaInfo(id="a:1", name="a", queues=("mail", "default"), tasks=("send_mail",)), [])
+    assert await find_unserved() == ['drumline_queue_unserved{queue="default"} 1.0']
+    await drum.queues.pause("default")
+    assert await find_unserved() == []
 
 
 async def test_metrics_do_not_touch_the_registry_of_the_program(drum, admin):

@@ -7,7 +7,7 @@ few; beyond `MOST_LABELS` of them the rest share the label `other`. Private queu
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +18,7 @@ from drumline.model.options import PRIVATE
 from drumline.model.query import Count, Counts, PauseKind
 from drumline.model.replica import Replica
 from drumline.model.schedule import ScheduleStatus
+from drumline.policy.serving import find_unserved, live_workers
 from drumline.web.answers import Refusal
 from drumline.web.site import Ask
 
@@ -115,13 +116,14 @@ class _Fleet:
     """The fleet's state as a collector, of what was read from the store for one scrape."""
 
     def __init__(
-        self, counts: Iterable[Count], statuses: list[ScheduleStatus], replicas: list[Replica], paused: Iterable[str]
+        self, counts: Iterable[Count], statuses: list[ScheduleStatus], replicas: list[Replica], paused: Collection[str]
     ) -> None:
         public = [count for count in counts if not count.queue.startswith(PRIVATE)]
         self._counts = [*public[:MOST_LABELS], *_add_up(public[MOST_LABELS:])]
         self._statuses = statuses[:MOST_LABELS]
         self._replicas = replicas
         self._paused = list(paused)[:MOST_LABELS]
+        self._unserved = _list_unserved(public, replicas, paused)[:MOST_LABELS]
 
     def collect(self) -> Iterator[Metric]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -149,7 +151,12 @@ class _Fleet:
         paused = gauge("drumline_queue_paused", "1 for each queue that is paused.", labels=("queue",))
         for queue in self._paused:
             paused.add_metric((queue,), 1)
-        yield from (runs, failures, replicas, paused)
+        unserved = gauge(
+            "drumline_queue_unserved", "1 for each queue whose ready jobs nobody takes.", labels=("queue",)
+        )
+        for queue in self._unserved:
+            unserved.add_metric((queue,), 1)
+        yield from (runs, failures, replicas, paused, unserved)
 
 
 def _add_up(counts: list[Count]) -> list[Count]:
@@ -159,6 +166,15 @@ def _add_up(counts: list[Count]) -> list[Count]:
     states = msgspec.structs.asdict(Counts(counts).total)
     done, failures = sum(count.total_done for count in counts), sum(count.total_failures for count in counts)
     return [Count(queue=OTHER, task=OTHER, total_done=done, total_failures=failures, **states)]
+
+
+def _list_unserved(counts: list[Count], replicas: list[Replica], paused: Collection[str]) -> list[str]:
+    """The queues whose ready jobs, or some of them, no live worker can take, though nobody has paused them."""
+    live = live_workers(replicas)
+    by_queue: dict[str, list[Count]] = {}
+    for count in counts:
+        by_queue.setdefault(count.queue, []).append(count)
+    return [queue for queue, rows in by_queue.items() if queue not in paused and find_unserved(queue, rows, live)]
 
 
 async def answer_metrics(ask: Ask) -> Response:
