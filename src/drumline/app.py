@@ -26,7 +26,7 @@ from drumline.model.query import Counts
 from drumline.model.queues import Queues as QueueChoice
 from drumline.model.replica import Replica, Role
 from drumline.opening import OwnStore
-from drumline.policy.options import TaskOptions
+from drumline.policy.options import TaskOptions, pick
 from drumline.policy.schedule import DeclaredOptions, ScheduleOptions, split_options
 from drumline.policy.task import TaskDefinition, define_elsewhere
 from drumline.registry import Registry
@@ -244,21 +244,23 @@ class Drumline:
         queues: QueueChoice | None = None,
         concurrency: int | None = None,
         drain: bool = False,
-        role: Role = Role.COMBINED,
+        role: Role | str = Role.COMBINED,
         until: asyncio.Event | None = None,
     ) -> None:
         """Work until stopped: SIGTERM drains, a second one hurries. With `drain`, stop when nothing is left to do.
 
         `queues`: the first one first, or by weight: `{"mail": 4, "default": 1}`; None leaves it to the settings.
+        `role`: which parts run: combined, worker, scheduler or web.
         `until`: drain when this is set; the signals then belong to the program that calls.
         """
+        part = pick(Role, role, "role")
         for note in self.configuration.notes:
             logger.warning("%s", note)
         # Forty milliseconds to import, which only a worker need spend.
         from drumline.config.webhook import telling_webhook
         from drumline.config.worker import worker_options
 
-        options = worker_options(self.settings, self.replica_name, role, queues, concurrency, drain=drain)
+        options = worker_options(self.settings, self.replica_name, part, queues, concurrency, drain=drain)
         worker = await self.worker(options)
         self._workers += (worker,)
         try:

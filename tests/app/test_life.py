@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from drumline import Context, Drumline, StoreUnreachable
+from drumline import BadOption, Context, Drumline, StoreUnreachable
 from drumline.stores.memory import MemoryStore
 from tests.support.waiting import run_together
 from tests.support.wire import Wire
@@ -112,6 +112,23 @@ async def test_only_the_named_queues_are_served(drum):
     mine, other = await greet.using(queue="mine").enqueue("a"), await greet.enqueue("b")
     await drum.run(queues=["mine"], concurrency=1, drain=True)
     assert ((await mine.refresh()).state, (await other.refresh()).state) == ("done", "ready")
+
+
+@pytest.mark.asyncio
+async def test_the_role_may_be_given_by_its_name(drum):
+    @drum.task
+    async def look() -> list[str]:
+        return [replica.info.role.value for replica in await drum.workers()]
+
+    job = await look.enqueue()
+    await drum.run(role="worker", drain=True)
+    assert await job.wait() == ["worker"]
+
+
+@pytest.mark.asyncio
+async def test_a_role_that_does_not_exist_is_refused_by_name(drum):
+    with pytest.raises(BadOption, match='role must be "combined" or "worker" or "scheduler" or "web", got \'boss\''):
+        await drum.run(role="boss")
 
 
 def wired(monkeypatch):
