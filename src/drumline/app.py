@@ -209,7 +209,7 @@ class Drumline:
     @property
     def sync(self) -> Blocking:
         """All verbs, blocking."""
-        return Blocking(self._client, self.schedules, self._blocking_loop)
+        return Blocking(self, self._client, self.schedules, self._blocking_loop)
 
     async def counts(self) -> Counts:
         """How many jobs are in each state: in all, by queue, by task."""

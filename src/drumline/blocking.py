@@ -7,17 +7,19 @@ import os
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from drumline.model.instant import Duration
 from drumline.model.job import LogLine
 from drumline.model.query import Answer, By, Counts
-from drumline.model.replica import Replica
+from drumline.model.queues import Queues as QueueChoice
+from drumline.model.replica import Replica, Role
 from drumline.model.schedule import Tick
 
 if TYPE_CHECKING:
     from drumline.client import Client, JobHandle
     from drumline.schedules import Schedules, ScheduleView
+    from drumline.task import Call, Task
 
 __all__ = ["Blocking", "BlockingJobs", "BlockingLoop", "BlockingQueues", "BlockingSchedules"]
 
@@ -155,15 +157,45 @@ class BlockingSchedules:
         return self._loop.iterate(self._schedules.ticks(name, limit=limit))
 
 
-class Blocking:
-    """The verbs of a client, blocking."""
+class Program(Protocol):
+    """Whoever has tasks, and runs their jobs: the app."""
 
-    def __init__(self, client: Client, schedules: Schedules, loop: BlockingLoop) -> None:
+    def find_task(self, name: str) -> Task[..., Any, Any]: ...
+
+    def enqueue_many_sync(self, calls: Iterable[Call]) -> list[JobHandle[Any]]: ...
+
+    async def run(
+        self, *, queues: QueueChoice | None, concurrency: int | None, drain: bool, role: Role | str
+    ) -> None: ...
+
+
+class Blocking:
+    """The verbs of an app and its client, blocking."""
+
+    def __init__(self, program: Program, client: Client, schedules: Schedules, loop: BlockingLoop) -> None:
         self.schedules = BlockingSchedules(schedules, loop)
         self.jobs = BlockingJobs(client, loop)
         self.queues = BlockingQueues(client, loop)
+        self._program = program
         self._client = client
         self._loop = loop
+
+    def enqueue(self, task: str, /, *args: Any, **kwargs: Any) -> JobHandle[Any]:
+        return self._program.find_task(task).enqueue_sync(*args, **kwargs)
+
+    def enqueue_many(self, calls: Iterable[Call]) -> list[JobHandle[Any]]:
+        return self._program.enqueue_many_sync(calls)
+
+    def run(
+        self,
+        *,
+        queues: QueueChoice | None = None,
+        concurrency: int | None = None,
+        drain: bool = False,
+        role: Role | str = Role.COMBINED,
+    ) -> None:
+        """On an event loop of its own, in this thread: of the main one it has the signals."""
+        asyncio.run(self._program.run(queues=queues, concurrency=concurrency, drain=drain, role=role))
 
     def counts(self) -> Counts:
         return self._loop.run(self._client.counts())

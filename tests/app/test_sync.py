@@ -5,8 +5,11 @@ import threading
 
 import pytest
 
-from drumline import JobDead, JobState
+from drumline import JobDead, JobState, UnknownTask
+from drumline.blocking import BlockingJobs, BlockingQueues, BlockingSchedules
+from drumline.client import Jobs, Queues
 from drumline.model.query import Answer
+from drumline.schedules import Schedules
 
 
 @pytest.fixture
@@ -90,3 +93,31 @@ def test_queues_are_paused_and_resumed(drum):
 def test_many_are_enqueued_at_once(drum, add):
     assert len(drum.enqueue_many_sync(add.call(number) for number in range(10))) == 10
     assert drum.sync.counts().ready == 10
+
+
+def test_jobs_are_enqueued_by_the_name_of_their_task_and_run(drum, add):
+    job = drum.sync.enqueue("add", 2, b=5)
+    others = drum.sync.enqueue_many(add.call(number) for number in range(10))
+    drum.sync.run(queues=["default"], concurrency=5, drain=True)
+    assert drum.sync.wait(job, timeout="20s") == 7
+    assert [handle.result for handle in drum.sync.jobs.wait(others)] == list(range(1, 11))
+    with pytest.raises(UnknownTask, match="did you mean 'add'"):
+        drum.sync.enqueue("ad", 2)
+
+
+def names(kind):
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("ours", "blocking", "only_async"),
+    [
+        # Jobs as stored values, for the pages and commands.
+        (Jobs, BlockingJobs, {"read", "select"}),
+        (Queues, BlockingQueues, set()),
+        # The Mapping needs no store, and is `drum.schedules` itself.
+        (Schedules, BlockingSchedules, {"through"}),
+    ],
+)
+def test_no_verb_is_left_out(ours, blocking, only_async):
+    assert names(ours) - names(blocking) == only_async

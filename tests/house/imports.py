@@ -13,7 +13,7 @@ PACKAGE = "drumline"
 LAYERS = (
     *("errors", "failpoint", "clock", "events", "model", "logs", "policy", "middleware", "sealing", "stores"),
     *("engine", "tracing", "webhook"),
-    *("client", "schedules", "blocking", "task", "config", "loading", "registry", "opening", "app", "testing", PACKAGE),
+    *("client", "schedules", "task", "blocking", "config", "loading", "registry", "opening", "app", "testing", PACKAGE),
     *("web", "demo", "chaos", "cli", "__main__"),
 )
 # The front door names the pages, and imports them when somebody asks for them.
