@@ -17,7 +17,7 @@ from drumline.model.replica import Replica, Role
 from drumline.model.schedule import Tick
 
 if TYPE_CHECKING:
-    from drumline.client import Client, JobHandle
+    from drumline.client import Client, JobHandle, OneJob
     from drumline.schedules import Schedules, ScheduleView
     from drumline.task import Call, Task
 
@@ -77,35 +77,33 @@ class BlockingJobs:
     def find(self, *, limit: int | None = None, **where: Any) -> Iterator[JobHandle[Any]]:
         return self._loop.iterate(self._jobs.find(limit=limit, **where))
 
-    def wait(self, jobs: Iterable[JobHandle[Any] | str], timeout: Duration | None = None) -> list[JobHandle[Any]]:
+    def wait(self, jobs: Iterable[OneJob], timeout: Duration | None = None) -> list[JobHandle[Any]]:
         return self._loop.run(self._jobs.wait(jobs, timeout))
 
-    def as_ended(
-        self, jobs: Iterable[JobHandle[Any] | str], timeout: Duration | None = None
-    ) -> Iterator[JobHandle[Any]]:
+    def as_ended(self, jobs: Iterable[OneJob], timeout: Duration | None = None) -> Iterator[JobHandle[Any]]:
         return self._loop.iterate(self._jobs.as_ended(jobs, timeout))
 
     def logs(self, job_id: str) -> list[LogLine]:
         return self._loop.run(self._jobs.logs(job_id))
 
-    def retry(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
-        return self._loop.run(self._jobs.retry(*ids, reason=reason, **where))
+    def retry(self, *jobs: OneJob | Iterable[OneJob], reason: str = "", **where: Any) -> dict[str, Answer]:
+        return self._loop.run(self._jobs.retry(*jobs, reason=reason, **where))
 
-    def cancel(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
-        return self._loop.run(self._jobs.cancel(*ids, reason=reason, **where))
+    def cancel(self, *jobs: OneJob | Iterable[OneJob], reason: str = "", **where: Any) -> dict[str, Answer]:
+        return self._loop.run(self._jobs.cancel(*jobs, reason=reason, **where))
 
-    def discard(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
-        return self._loop.run(self._jobs.discard(*ids, reason=reason, **where))
+    def discard(self, *jobs: OneJob | Iterable[OneJob], reason: str = "", **where: Any) -> dict[str, Answer]:
+        return self._loop.run(self._jobs.discard(*jobs, reason=reason, **where))
 
     def reschedule(
         self,
-        *ids: str,
+        *jobs: OneJob | Iterable[OneJob],
         at: datetime | str | None = None,
         delay: Duration | None = None,
         reason: str = "",
         **where: Any,
     ) -> dict[str, Answer]:
-        return self._loop.run(self._jobs.reschedule(*ids, at=at, delay=delay, reason=reason, **where))
+        return self._loop.run(self._jobs.reschedule(*jobs, at=at, delay=delay, reason=reason, **where))
 
 
 class BlockingQueues:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from drumline.clock import Clock, fresh_id
 from drumline.errors import BadOption, DrumlineError, JobCancelled, JobDead, JobNotFound
@@ -16,11 +16,15 @@ from drumline.model.job import ENDED, Enqueued, Job, JobState, LogLine, Source, 
 from drumline.model.query import Answer, By, Command, CommandKind, Counts, JobFilter, PauseKind
 from drumline.model.replica import Replica
 from drumline.model.token import make_token
+from drumline.policy.options import pick
 from drumline.stores.base import Store, topic
 
-__all__ = ["Client", "JobHandle", "Jobs", "Queues", "job_filter"]
+__all__ = ["Client", "JobHandle", "Jobs", "OneJob", "Queues", "job_filter"]
 
 R = TypeVar("R")
+
+# One job, by its id or its handle.
+OneJob: TypeAlias = "JobHandle[Any] | str"
 
 # A hint of an ended job may be lost: so often we look without one.
 LOOK_EVERY = 10.0
@@ -131,15 +135,13 @@ class Jobs:
             if cursor is None:
                 return
 
-    async def wait(self, jobs: Iterable[JobHandle[Any] | str], timeout: Duration | None = None) -> list[JobHandle[Any]]:
+    async def wait(self, jobs: Iterable[OneJob], timeout: Duration | None = None) -> list[JobHandle[Any]]:
         """All of these jobs, once each has ended, in the order given. Raises TimeoutError if some have not."""
         wanted = [job if isinstance(job, str) else job.id for job in jobs]
         ended = {handle.id: handle async for handle in self.as_ended(wanted, timeout=timeout)}
         return [ended[job_id] for job_id in wanted]
 
-    async def as_ended(
-        self, jobs: Iterable[JobHandle[Any] | str], timeout: Duration | None = None
-    ) -> AsyncIterator[JobHandle[Any]]:
+    async def as_ended(self, jobs: Iterable[OneJob], timeout: Duration | None = None) -> AsyncIterator[JobHandle[Any]]:
         """These jobs, each as soon as it has ended. Raises TimeoutError if time runs out before the last has."""
         store = await self._client.store()
         clock = self._client.clock
@@ -177,37 +179,43 @@ class Jobs:
         store = await self._client.store()
         return await store.logs(job_id)
 
-    async def retry(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
-        """Make ended jobs ready again, under their own ids, with fresh attempts. By id, or by filter."""
-        return await self._act(CommandKind.RETRY, ids, where, reason)
+    async def retry(self, *jobs: OneJob | Iterable[OneJob], reason: str = "", **where: Any) -> dict[str, Answer]:
+        """Make ended jobs ready again, under their own ids, with fresh attempts. By id or handle, or by filter."""
+        return await self._act(CommandKind.RETRY, jobs, where, reason)
 
-    async def cancel(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
-        """Cancel jobs: those that wait end at once, those that run are asked to stop. By id, or by filter."""
-        return await self._act(CommandKind.CANCEL, ids, where, reason)
+    async def cancel(self, *jobs: OneJob | Iterable[OneJob], reason: str = "", **where: Any) -> dict[str, Answer]:
+        """Cancel jobs: those that wait end at once, those that run are asked to stop. By id or handle, or by filter."""
+        return await self._act(CommandKind.CANCEL, jobs, where, reason)
 
-    async def discard(self, *ids: str, reason: str = "", **where: Any) -> dict[str, Answer]:
-        """Forget ended jobs. By id, or by filter."""
-        return await self._act(CommandKind.DISCARD, ids, where, reason)
+    async def discard(self, *jobs: OneJob | Iterable[OneJob], reason: str = "", **where: Any) -> dict[str, Answer]:
+        """Forget ended jobs. By id or handle, or by filter."""
+        return await self._act(CommandKind.DISCARD, jobs, where, reason)
 
     async def reschedule(
         self,
-        *ids: str,
+        *jobs: OneJob | Iterable[OneJob],
         at: datetime | str | None = None,
         delay: Duration | None = None,
         reason: str = "",
         **where: Any,
     ) -> dict[str, Answer]:
-        """Move waiting jobs to another time. By id, or by filter."""
+        """Move waiting jobs to another time. By id or handle, or by filter."""
         if (at is None) == (delay is None):
             raise BadOption("at", "given, or delay, but not both", at, "reschedule")
         start: Start = parse_duration(delay, "delay") if at is None else parse_instant(at, "at")
-        return await self._act(CommandKind.RESCHEDULE, ids, where, reason, start)
+        return await self._act(CommandKind.RESCHEDULE, jobs, where, reason, start)
 
     async def _act(
-        self, kind: CommandKind, ids: tuple[str, ...], where: dict[str, Any], reason: str, start: Start = None
+        self,
+        kind: CommandKind,
+        jobs: tuple[OneJob | Iterable[OneJob], ...],
+        where: dict[str, Any],
+        reason: str,
+        start: Start = None,
     ) -> dict[str, Answer]:
-        if bool(ids) == bool(where):
-            raise BadOption("jobs", "ids, or a filter such as state=, but not both", ids or where, kind.value)
+        if bool(jobs) == bool(where):
+            raise BadOption("jobs", "ids, or a filter such as state=, but not both", jobs or where, kind.value)
+        ids = tuple(_ids_of(jobs, kind))
         if where:
             fitting = self.select(job_filter(**where))
             ids = tuple([job.id async for job in fitting])
@@ -331,13 +339,26 @@ def job_filter(
         tag=tag,
         key=key,
         schedule=schedule,
-        source=None if source is None else Source(source),
+        source=None if source is None else pick(Source, source, "source"),
         origin=origin,
         meta=meta or {},
         created_from=None if created_from is None else parse_instant(created_from, "created_from"),
         created_to=None if created_to is None else parse_instant(created_to, "created_to"),
         error=error,
     )
+
+
+def _ids_of(jobs: Iterable[OneJob | Iterable[OneJob]], kind: CommandKind) -> Iterator[str]:
+    """The ids of jobs that were named one by one or in lists."""
+    for job in jobs:
+        if isinstance(job, str):
+            yield job
+        elif isinstance(job, JobHandle):
+            yield job.id
+        elif isinstance(job, Iterable):
+            yield from _ids_of(job, kind)
+        else:
+            raise BadOption("jobs", "ids or handles of jobs, or lists of them", job, kind.value)
 
 
 def _system_user() -> str:

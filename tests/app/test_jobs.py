@@ -210,6 +210,20 @@ async def test_a_state_that_does_not_exist_is_refused_by_name(drum):
         _ = [job async for job in drum.jobs.find(state="lost")]
 
 
+async def test_a_source_that_does_not_exist_is_refused_by_name(drum):
+    with pytest.raises(BadOption, match='source must be "scheduled" or "manual", got \'lost\''):
+        _ = [job async for job in drum.jobs.find(source="lost")]
+
+
+async def test_jobs_are_named_by_ids_or_handles_one_by_one_or_in_lists(drum, add):
+    first, second, third, fourth = [await add.enqueue(number) for number in range(4)]
+    answers = await drum.jobs.cancel(first, second.id, [third, fourth.id])
+    assert answers == dict.fromkeys((job.id for job in (first, second, third, fourth)), Answer.APPLIED)
+    assert await drum.jobs.retry([]) == {}
+    with pytest.raises(BadOption, match="cancel: jobs must be ids or handles of jobs, or lists of them, got 7"):
+        await drum.jobs.cancel([first, 7])
+
+
 async def test_jobs_are_retried_by_id(drum, fail):
     job = await fail.enqueue()
     await drum.run(drain=True)
