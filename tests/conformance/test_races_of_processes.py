@@ -32,6 +32,13 @@ def fleet() -> Iterator[Fleet]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def crowd() -> Iterator[Fleet]:
+    """Ten of them."""
+    with new_fleet(10) as made:
+        yield made
+
+
 @pytest.fixture
 def rig(maker: Maker, tmp_path: Path) -> Iterator[Rig]:
     """A store that other processes can open."""
@@ -73,10 +80,10 @@ def test_twenty_ticks_fired_by_three_processes_fire_once_each(rig, fleet):
 
 
 @promises("migrate", "of many processes at once, one migrates")
-def test_three_processes_migrate_one_new_store(maker, tmp_path, fleet):
+def test_ten_processes_migrate_one_new_store(maker, tmp_path, crowd):
     rig = Rig(maker, maker.address(tmp_path), ManualClock())
     try:
-        fleet.play(migrate_and_enqueue, rig)
-        assert len(rig.jobs()) == 3
+        crowd.play(migrate_and_enqueue, rig)
+        assert len(rig.jobs()) == 10
     finally:
         rig.close()

@@ -24,22 +24,23 @@ Part = Callable[[Store, int, datetime], Any]
 class Fleet:
     """So many processes, each of which plays the same part on the rig's store at the same moment."""
 
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
+    def __init__(self, pool: ProcessPoolExecutor, size: int) -> None:
         self._pool = pool
+        self._size = size
 
     def play(self, part: Part, rig: Rig) -> list[Any]:
         """What each process answered."""
         given = (rig.maker.name, rig.address, rig.now())
-        futures = [self._pool.submit(_play, part, place, *given) for place in range(SIZE)]
+        futures = [self._pool.submit(_play, part, place, *given) for place in range(self._size)]
         return [future.result(_DEADLINE) for future in futures]
 
 
 @contextmanager
-def new_fleet() -> Iterator[Fleet]:
+def new_fleet(size: int = SIZE) -> Iterator[Fleet]:
     context = multiprocessing.get_context("spawn")
-    gate = context.Barrier(SIZE)
-    with ProcessPoolExecutor(SIZE, mp_context=context, initializer=_stand_ready, initargs=(gate,)) as pool:
-        yield Fleet(pool)
+    gate = context.Barrier(size)
+    with ProcessPoolExecutor(size, mp_context=context, initializer=_stand_ready, initargs=(gate,)) as pool:
+        yield Fleet(pool, size)
 
 
 _gates: list[Barrier] = []
