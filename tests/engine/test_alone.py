@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 ALONE = """
 import gc
 from drumline.engine.alone import run_alone
@@ -19,3 +21,25 @@ print(frozen > 1000, after > before, gc.isenabled())
 def test_a_process_of_ours_leaves_what_its_start_made_out_of_garbage_collection():
     told = subprocess.run([sys.executable, "-c", ALONE], check=True, stdout=subprocess.PIPE, text=True).stdout
     assert told.split() == ["True", "True", "True"]
+
+
+LOOP = """
+import asyncio
+import sys
+
+async def look():
+    return type(asyncio.get_running_loop()).__module__.partition(".")[0]
+
+if sys.argv[1] == "without":
+    sys.modules["uvloop"] = None
+from drumline.engine.alone import run_alone
+
+print(run_alone(look()), asyncio.run(look()))
+"""
+
+
+@pytest.mark.parametrize(("uvloop", "alone"), [("with", "uvloop"), ("without", "asyncio")])
+def test_a_process_of_ours_runs_on_uvloop_where_it_is_installed_and_leaves_other_loops_as_they_are(uvloop, alone):
+    command = [sys.executable, "-c", LOOP, uvloop]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert told.split() == [alone, "asyncio"]
