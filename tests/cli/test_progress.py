@@ -88,9 +88,12 @@ def test_a_backfill_tells_how_many_instants_are_decided(shop):
 
 
 def test_a_migration_tells_how_many_are_missing(shop):
+    missing = len(shop.run("migrate", "--check", "--json", "--store", shop.store).json)
+    assert missing > 0
     code, _, shown = watch(shop, "migrate")
     assert code == 0
-    assert "migrations" in shown
+    assert f"0/{missing}" in shown
+    assert f"{missing}/{missing}" in shown
 
 
 def test_where_nobody_watches_there_is_no_bar(shop):
