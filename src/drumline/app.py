@@ -162,7 +162,7 @@ class Drumline:
 
     async def enqueue_many(self, calls: Iterable[Call], *, act: Act | None = None) -> list[JobHandle[Any]]:
         """Make a job of each call, all or none, in the order given. With an act it stands in the audit."""
-        batch = list(calls)
+        batch = _list_calls(calls)
         store = await self.store()
         with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
             failpoint("enqueue.before")
@@ -172,7 +172,7 @@ class Drumline:
 
     def enqueue_many_sync(self, calls: Iterable[Call]) -> list[JobHandle[Any]]:
         """The same for code that is not async."""
-        batch = list(calls)
+        batch = _list_calls(calls)
         store = self._own_store.ready_sync()
         with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
             failpoint("enqueue.before")
@@ -435,6 +435,15 @@ async def _serve_until(worker: Worker, until: asyncio.Event) -> None:
         await worker.serve()
     finally:
         watching.cancel()
+
+
+def _list_calls(calls: Iterable[Call]) -> list[Call]:
+    """The calls; BadOption for what is none, such as a task that was not called."""
+    batch: list[Any] = list(calls)
+    for call in batch:
+        if not isinstance(call, Call):
+            raise BadOption("calls", "calls, as task.call(…) makes them", call, "enqueue_many")
+    return batch
 
 
 def _transaction(calls: list[Call]) -> object | None:

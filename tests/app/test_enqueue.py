@@ -167,6 +167,15 @@ async def test_many_calls_are_all_or_none(drum, greet):
     assert (await drum.counts()).unfinished == 1
 
 
+async def test_what_is_no_call_is_refused_by_name(drum, greet):
+    for given in (greet, "greet"):
+        with pytest.raises(BadOption, match=r"enqueue_many: calls must be calls, as task.call\(…\) makes them, got"):
+            await drum.enqueue_many([greet.call(), given])
+        with pytest.raises(BadOption, match="enqueue_many: calls must be"):
+            drum.enqueue_many_sync([given])
+    assert (await drum.counts()).unfinished == 0
+
+
 async def test_no_calls_at_all_make_no_jobs(drum):
     assert await drum.enqueue_many([]) == []
     assert drum.enqueue_many_sync([]) == []
