@@ -318,6 +318,7 @@ def test_json_says_bytes_sets_and_instants_in_text():
         ("[1]", "task work: expected a JSON object of arguments, got list"),
         ("{", "task work: the arguments are not JSON: input data was truncated"),
         ('{"payload": NaN}', "task work: the arguments are not JSON: "),
+        ("{payload: 1}", "task work: the arguments are not JSON: JSON is malformed: object keys must be strings"),
         pytest.param("\ud800", "task work: the arguments are not JSON: ", id="half-a-character"),
         pytest.param("[" * 100_000, "task work: the arguments are not JSON: maximum recursion", id="deep"),
         ('{"payload": {"order_id": 1, "nope": 2}}', "task work: payload.nope: unknown field"),

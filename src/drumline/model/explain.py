@@ -34,7 +34,9 @@ def explain(annotations: Mapping[str, Any], values: Mapping[str, Any], error: Ex
 
 def lower(sentence: str) -> str:
     """A sentence of another library, fit to stand after a colon."""
-    return sentence[:1].lower() + sentence[1:].replace("`", "")
+    plain = sentence.replace("`", "")
+    # What begins with two capitals is a name, such as JSON.
+    return plain if plain[1:2].isupper() else plain[:1].lower() + plain[1:]
 
 
 def _place(annotations: Mapping[str, Any], values: Mapping[str, Any], error: Exception) -> Fault:
