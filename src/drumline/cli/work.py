@@ -36,7 +36,7 @@ Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="T
 Processes = Annotated[
     int, typer.Option("--processes", min=1, help="So many processes of this command, each with its own slots.")
 ]
-Drain = Annotated[bool, typer.Option("--drain", help="Stop when there is nothing left to do.")]
+Drain = Annotated[bool, typer.Option("--drain", help="Stop when no job is left that it could run, now or later.")]
 
 
 def add_to(app: typer.Typer) -> None:
