@@ -5,9 +5,11 @@ import subprocess
 import sys
 import time
 
+from drumline.model.claim import ANY_QUEUE, Share
+from drumline.model.query import PauseKind
 from drumline.model.replica import ReplicaInfo
 from drumline.stores.sqlite import SqliteStore
-from tests.support.build import BY, new_job, new_schedule
+from tests.support.build import BY, TASK, new_job, new_schedule
 
 
 def fill(shop) -> None:
@@ -27,6 +29,20 @@ def test_one_picture_shows_queues_schedules_and_replicas(shop):
     assert "web-1" in answer.out
     assert "mail" in answer.out
     assert "every 1m" in answer.out
+
+
+def test_in_eighty_columns_no_head_and_no_time_is_cut(shop, monkeypatch):
+    fill(shop)
+    store = SqliteStore(shop.folder / "drumline.db")
+    claimed = store.claim("web-1:abc", [Share(ANY_QUEUE, 1)], 1, [TASK], "token").run()
+    store.pause(PauseKind.QUEUE, ["mail"], paused=True, by=BY, token="pause").run()
+    store.close().run()
+    assert len(claimed.claims) == 1
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = shop.run("top", "--once", "--store", shop.store).out
+    assert "queue          ready  delayed  running  dead  1h done  failed  wait p95  run p95" in shown
+    assert "mail (paused)" in shown
+    assert f"{claimed.claims[0].claimed_at:%m-%d %H:%M:%S}Z" in shown
 
 
 def test_without_a_terminal_one_picture_must_be_asked_for(shop):

@@ -28,6 +28,17 @@ async def test_jobs_run_in_the_web_process_while_the_app_lives(drum, make):
     assert [replica.state for replica in await drum.workers() if replica.state != "gone"] == []
 
 
+async def test_two_sites_at_one_path_are_refused_and_one_under_another_is_reached(drum):
+    with pytest.raises(BadOption, match=r"actuator must be a path of its own.*'/ops'"):
+        drum.install(Starlette(), auth=AUTH, path="/ops", actuator="/ops")
+    app = Starlette()
+    drum.install(app, auth=AUTH, path="/ops", actuator="/ops/actuator", role="web")
+    async with living(app):
+        browser = Browser(app, **bearer(TOKENS["viewer"]))
+        assert (await browser.get("/ops/actuator/live")).status == 200
+        assert (await browser.get("/ops/api/workers")).status == 200
+
+
 async def test_the_apps_own_lifespan_is_kept_and_surrounds_the_worker(drum):
     seen = []
 

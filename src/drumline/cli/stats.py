@@ -106,16 +106,16 @@ def _show(found: Stats) -> None:
             show_table(line_headers(what), [line_cells(line) for line in lines])
 
 
-def line_headers(what: str) -> tuple[str, ...]:
+def line_headers(what: str, states: Sequence[str] = STATES) -> tuple[str, ...]:
     """Of a table of queues or tasks; what ended is told of the last hour."""
-    return (what, *STATES, "1h done", "failed", "wait p95", "run p95", "")
+    return (what, *states, "1h done", "failed", "wait p95", "run p95")
 
 
-def line_cells(line: Line) -> Sequence[object]:
+def line_cells(line: Line, states: Sequence[str] = STATES) -> Sequence[object]:
     """One row of it."""
-    states = [getattr(line.tally, state) for state in STATES]
-    spans = (_span(line.pace.wait_p95), _span(line.pace.run_p95))
-    return (line.name, *states, line.pace.done, line.pace.failed, *spans, "paused" if line.is_paused else "")
+    name = f"{line.name} (paused)" if line.is_paused else line.name
+    counts = [getattr(line.tally, state) for state in states]
+    return (name, *counts, line.pace.done, line.pace.failed, _span(line.pace.wait_p95), _span(line.pace.run_p95))
 
 
 def pace_text(pace: Pace) -> str:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Frame", "add_to", "draw", "read_frame"]
 
 MOST_LINES = 12
+# Of a queue: those that somebody has to act on. All six would not fit into a terminal of 80 columns.
+STATES = ("ready", "delayed", "running", "dead")
 
 Once = Annotated[bool, typer.Option("--once", help="Print one picture and end.")]
 Every = Annotated[float, typer.Option("--every", min=0.2, metavar="SECONDS", help="How often to look.")]
@@ -119,10 +121,9 @@ def draw(frame: Frame) -> RenderableType:
 
 
 def _tables(frame: Frame) -> Iterator[tuple[Sequence[str], list[Sequence[object]]]]:
-    from drumline.model.view import instant_text
     from drumline.policy.rule import describe
 
-    yield line_headers("queue"), [line_cells(line) for line in frame.stats.queues]
+    yield line_headers("queue", STATES), [line_cells(line, STATES) for line in frame.stats.queues]
     yield (
         ("running", "task", "queue", "attempt", "since", "replica"),
         [(job.id, job.task, job.queue, job.attempt, _instant(job.claimed_at), job.replica) for job in frame.running],
@@ -137,7 +138,7 @@ def _tables(frame: Frame) -> Iterator[tuple[Sequence[str], list[Sequence[object]
     yield (
         ("replica", "state", "role", "running", "slots", "seen"),
         [
-            (one.shown, one.state, one.info.role, len(one.running), one.info.slots, instant_text(one.seen_at))
+            (one.shown, one.state, one.info.role, len(one.running), one.info.slots, _instant(one.seen_at))
             for one in frame.replicas
         ],
     )
@@ -152,9 +153,8 @@ def _state(status: ScheduleStatus) -> str:
 
 
 def _instant(instant: datetime | None) -> str:
-    from drumline.model.view import instant_text
-
-    return "" if instant is None else instant_text(instant)
+    """To the second and without the year, so that it is not cut."""
+    return "" if instant is None else f"{instant:%m-%d %H:%M:%S}Z"
 
 
 @contextmanager

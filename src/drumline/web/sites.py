@@ -30,7 +30,7 @@ class SiteMount(Mount):
 
 
 def make_sites(web: Web, auth: Given, *, path: str | None, actuator: str | None, track: str | None) -> dict[str, Site]:
-    """The sites by their prefixes; a prefix that is None has none."""
+    """The sites by their prefixes, one that lies under another before that one; a prefix that is None has none."""
     ways = read_auth(auth)
     if auth is allow_anyone:
         logger.warning("auth=allow_anyone: whoever reaches these pages may do everything")
@@ -39,11 +39,14 @@ def make_sites(web: Web, auth: Given, *, path: str | None, actuator: str | None,
         "actuator": (actuator, ACTUATOR),
         "track": (track, TRACK),
     }
-    return {
-        _read_prefix(prefix, option): Site(web, entries, ways)
-        for option, (prefix, entries) in tables.items()
-        if prefix is not None
-    }
+    sites: dict[str, Site] = {}
+    for option, (prefix, entries) in tables.items():
+        if prefix is None:
+            continue
+        if prefix in sites:
+            raise BadOption(option, "a path of its own, for path, actuator and track are three sites", prefix)
+        sites[_read_prefix(prefix, option)] = Site(web, entries, ways)
+    return dict(sorted(sites.items(), reverse=True))
 
 
 def make_root_site(web: Web, auth: Given) -> Site:
