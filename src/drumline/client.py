@@ -222,11 +222,12 @@ class Jobs:
             ids = tuple([job.id async for job in fitting])
         store = await self._client.store()
         by = self._client.by(reason)
-        whole = fresh_id() if len(ids) > SLICE else None
+        whole: str | None = None
         answers: dict[str, Answer] = {}
         for place in range(0, len(ids), SLICE):
             part = ids[place : place + SLICE]
             command = Command(id=fresh_id(), kind=kind, ids=part, by=by, start=start, part_of=whole)
+            whole = whole or command.id
             answers.update(zip(part, await store.command(command), strict=True))
             self._client.on_progress(len(answers), len(ids))
         return answers

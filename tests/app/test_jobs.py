@@ -251,6 +251,16 @@ async def test_jobs_are_cancelled_by_filter_in_slices(drum, add, monkeypatch):
     assert (await other.refresh()).state is JobState.READY
 
 
+async def test_slices_of_one_act_refer_to_its_audit_row(drum, add, monkeypatch):
+    monkeypatch.setattr("drumline.client.SLICE", 2)
+    await drum.enqueue_many([add.call(number) for number in range(5)])
+    await drum.jobs.cancel(state="ready", reason="a mistake")
+    rows = (await (await drum.store()).audit()).items
+    (whole,) = [row for row in rows if row.part_of is None]
+    assert sorted(len(row.targets) for row in rows) == [1, 2, 2]
+    assert [row.part_of for row in rows if row is not whole] == [whole.id] * 2
+
+
 async def test_ended_jobs_are_discarded_and_others_are_not(drum, add):
     ended, waiting = await add.enqueue(1), await add.enqueue(2)
     await ended.cancel()

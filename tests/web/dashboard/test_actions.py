@@ -71,6 +71,13 @@ async def test_all_that_fit_a_filter_are_cancelled_and_no_others(drum, visitor):
     assert {await state_of(job) for job in mails} == {JobState.CANCELLED}
 
 
+async def test_the_slices_of_one_act_are_told_as_such(drum, visitor, monkeypatch):
+    monkeypatch.setattr("drumline.client.SLICE", 2)
+    await drum.enqueue_many([drum.find_task("send_mail").call(number) for number in range(5)])
+    assert await visitor.press("cancel", ("all", "1"), ("where", "queue=mail")) == "+5 jobs cancelled."
+    assert (await visitor.look("/audit")).text.count("more of the act below") == 2
+
+
 async def test_an_empty_filter_is_not_everything(drum, visitor):
     job = await drum.enqueue("send_mail", user_id=1)
     assert (await visitor.press("cancel", ("all", "1"))).startswith("-Choose jobs first")

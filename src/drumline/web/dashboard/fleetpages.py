@@ -76,6 +76,7 @@ def _audit(row: AuditRow) -> dict[str, Any]:
         "targets": list(row.targets[:_SHOWN_TARGETS]),
         "more": max(len(row.targets) - _SHOWN_TARGETS, 0),
         "came_to": _came_to(row),
+        "is_slice": row.part_of is not None,
         "about_jobs": row.action in ("cancel", "retry", "discard", "reschedule"),
     }
 
