@@ -98,6 +98,25 @@ async def test_a_canary_is_seen_nowhere(drum, caplog):
     assert ("call_bank" in text_of_log(caplog), CANARY in text_of_log(caplog)) == (True, False)
 
 
+async def test_a_canary_that_no_argument_names_is_seen_nowhere(drum):
+    @drum.task(max_attempts=1)
+    async def ask_bank() -> None:
+        raise ValueError(f"refused by https://ann:{CANARY}@bank/ with api_key={CANARY}")
+
+    await ask_bank.enqueue()
+    await work_off(drum)
+    await drum.schedules.pause("tidy", f"password={CANARY}")
+    await drum.schedules.resume("tidy")
+    await drum.schedules.pause("tidy", f"password={CANARY}")
+    await drum.queues.pause("mail", reason=f"password={CANARY}")
+    admin = Browser(serve(drum, AUTH, role=None)).known_as(bearer(TOKENS["admin"]))
+    paths = (*PAGES, "/admin/jobs/schedules/tidy", f"{API}/schedules/tidy", f"{API}/schedules/tidy/ticks")
+    pages = {path: (await admin.get(path)).text for path in paths}
+    assert [path for path, text in pages.items() if CANARY in text] == []
+    assert "refused by https://***@bank/ with api_key=***" in pages["/admin/jobs/"]
+    assert all("password=***" in pages[path] for path in ("/admin/jobs/queues", f"{API}/schedules/tidy/ticks"))
+
+
 @pytest.mark.parametrize(
     "url", [f"postgresql://ann:{CANARY}@127.0.0.1:1/shop?connect_timeout=1", f"redis://ann:{CANARY}@127.0.0.1:1/0"]
 )

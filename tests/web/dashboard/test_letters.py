@@ -48,6 +48,10 @@ def test_errors_of_other_words_are_of_other_kinds():
     assert kind_of_error("refused") != kind_of_error("timed out")
 
 
+def test_a_kind_holds_no_secret():
+    assert kind_of_error("refused: password=hunter") == "refused: password=***"
+
+
 def test_groups_are_by_task_and_kind_and_the_largest_comes_first():
     jobs = [dead("a 1"), dead("b"), dead("b"), dead("b", "mail"), dead("b")]
     assert [(group.task, group.example, len(group.jobs)) for group in group_letters(jobs)] == [

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from drumline.model.options import PRIVATE
 from drumline.model.query import SeriesPoint
+from drumline.model.redact import Redactor
 from drumline.model.view import instant_text, options_json, replica_json
 from drumline.web.access import UserRole
 from drumline.web.answers import Refusal, answer_json
@@ -38,7 +39,7 @@ async def list_queues(ask: Ask) -> Response:
         rows = [count for count in counts if count.queue == name]
         oldest = min((count.oldest_ready for count in rows if count.oldest_ready), default=None)
         by = paused.get(name)
-        why = None if by is None else {"who": by.who, "via": by.via, "why": by.why}
+        why = None if by is None else {"who": by.who, "via": by.via, "why": Redactor().text(by.why)}
         since = None if oldest is None else instant_text(oldest)
         shown.append({"name": name, **show_counts(rows), "oldest_ready": since, "paused": why})
     return answer_json({"queues": shown})

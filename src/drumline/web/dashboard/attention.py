@@ -9,6 +9,7 @@ import msgspec
 
 from drumline.model.options import PRIVATE
 from drumline.model.query import Count
+from drumline.model.redact import Redactor
 from drumline.model.replica import Replica, ReplicaState
 from drumline.model.schedule import ScheduleStatus
 from drumline.policy.lateness import late_by
@@ -76,7 +77,7 @@ def _dead_letter(task: str, rows: Sequence[Count]) -> Item:
         tone="bad",
         head=plural(sum(row.dead for row in rows), "dead letter"),
         subject=task,
-        words=cut(error.partition("\n")[0], _LONGEST_ERROR),
+        words=cut(Redactor().text(error).partition("\n")[0], _LONGEST_ERROR),
         do="Review and retry",
         page="dead",
         query={"task": task},

@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from drumline.model.job import Job
+from drumline.model.redact import Redactor
 from drumline.web.dashboard.wording import cut
 
 __all__ = ["Letters", "group_letters", "kind_of_error"]
@@ -45,8 +46,8 @@ class Letters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kind_of_error(error: str | None) -> str:
-    """What is the same in all errors of one kind."""
-    first = (error or NO_ERROR).partition("\n")[0]
+    """What is the same in all errors of one kind; it stands in addresses, so no secret does in it."""
+    first = Redactor().text(error or NO_ERROR).partition("\n")[0]
     return cut(_VARYING.sub("…", first), _LONGEST_KIND)
 
 

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from drumline.model.plain import clean_lines
+from drumline.model.redact import Redactor
 from drumline.model.view import instant_text
 from drumline.web.dashboard import wording
 from drumline.web.dashboard.assets import name_of
@@ -57,6 +58,7 @@ def environment() -> Environment:
     )
     for function in (wording.count, wording.cut, wording.plural, wording.relative, wording.span, wording.wall):
         made.filters[function.__name__] = function
+    made.filters["redact"] = Redactor().text
     made.filters["replica_name"] = _replica_name
     made.filters["iso"] = instant_text
     made.filters["exact"] = _exact

@@ -123,7 +123,7 @@ def _show_tick(tick: Tick) -> dict[str, Any]:
         "decision": _SAID.get(tick.decision, tick.decision.value),
         "kind": kind_of(tick) if is_fired else "skipped",
         "outcome": (tick.outcome or "not ended yet") if is_fired else "",
-        "reason": tick.reason,
+        "reason": Redactor().text(tick.reason),
         "by": tick.replica or tick.by,
         "late": late if is_fired and late >= LATE else None,
         "run_time": tick.run_time,

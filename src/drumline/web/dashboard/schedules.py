@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from drumline.errors import BadOption
+from drumline.model.redact import Redactor
 from drumline.model.replica import Replica, ReplicaState, Role
 from drumline.model.schedule import Coordination, ScheduleStatus
 from drumline.policy.lateness import late_by
@@ -125,7 +126,7 @@ def _fired_by(status: ScheduleStatus, workers: Sequence[Replica]) -> str:
 def _note(status: ScheduleStatus, runs: Sequence[NextRun], now: datetime) -> str:
     if status.paused_at is not None:
         who = f" by {status.paused_by}" if status.paused_by else ""
-        why = f": {status.paused_why}" if status.paused_why else ""
+        why = f": {Redactor().text(status.paused_why)}" if status.paused_why else ""
         return f"Paused {relative(status.paused_at, now)}{who}{why}"
     if status.orphaned:
         return "No live replica declares it: it does not fire"
