@@ -131,13 +131,15 @@ async def test_without_install_the_dependency_enqueues_behind_the_response(drum)
     assert (await drum.jobs.get(answer.json)).state == "ready"
 
 
-async def test_a_store_that_is_out_of_reach_is_503_and_nothing_else_runs(drum, app, ran, monkeypatch):
+async def test_a_store_that_is_out_of_reach_is_503_and_nothing_else_runs(drum, app, ran, monkeypatch, caplog):
     async def refuse(calls):
         raise StoreUnreachable
 
     monkeypatch.setattr(drum, "enqueue_many", refuse)
     answer = await Browser(app).post("/orders/5")
     assert (answer.status, answer.headers["retry-after"], ran) == (503, "1", [])
+    # The route, for its path may hold what is nobody's business.
+    assert ("POST /orders/{order}: not enqueued" in caplog.text, "/orders/5" in caplog.text) == (True, False)
 
 
 async def test_an_argument_that_does_not_fit_is_the_programs_own_error(drum, app):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import pytest
 
 from drumline import Context, Drumline, Secret
+from drumline.model.token import make_token
 from drumline.web.dashboard.entries import DASHBOARD
 from tests.support.waiting import eventually
 from tests.web.browser import Answer, Browser, bearer, living
@@ -123,11 +124,13 @@ async def test_a_canary_that_no_argument_names_is_seen_nowhere(drum):
 async def test_the_password_of_a_store_that_is_out_of_reach_is_told_to_nobody(url, caplog):
     drum = make_shop(url)
     admin = Browser(serve(drum, AUTH, role=None)).known_as(bearer(TOKENS["admin"]))
+    token = make_token(drum.secret, "00000000-0000-7000-8000-000000000000")
     answers = await asyncio.gather(
-        *(admin.get(path) for path in (f"{API}/jobs", "/actuator/metrics", "/actuator/ready")),
+        *(admin.get(path) for path in (f"{API}/jobs", "/actuator/metrics", "/actuator/ready", f"/track/{token}")),
         admin.post(f"{API}/jobs", {"task": "send_mail", "args": {"user_id": 7}}),
     )
-    assert [answer.status for answer in answers] == [503] * 4
+    assert [answer.status for answer in answers] == [503] * 5
     assert CANARY not in "".join(answer.text for answer in answers)
     assert ("GET /admin/jobs/api/jobs" in text_of_log(caplog), CANARY in text_of_log(caplog)) == (True, False)
+    assert ("GET /track/{token}: " in text_of_log(caplog), token in text_of_log(caplog)) == (True, False)
     await drum.close()

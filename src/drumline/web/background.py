@@ -60,7 +60,7 @@ class EnqueueBackgroundTasks:
         try:
             await self._app(scope, receive, send_behind_jobs)
         except _NotEnqueued as refused:
-            logger.warning("%s %s: not enqueued: %s", scope["method"], scope["path"], refused)
+            logger.warning("%s: not enqueued: %s", _origin(scope), refused)
             await answer_refusal(answer_error(refused.error))(scope, receive, send)
 
     async def _enqueue(self, response: Response, origin: str) -> None:

@@ -105,7 +105,7 @@ class Site:
         except DrumlineError as error:
             answer = answer_error(error)
             if answer.status == 503:
-                logger.warning("%s %s: %s", request.method, request.scope["path"], error)
+                logger.warning("%s %s: %s", request.method, self._place(request.scope), error)
             return answer_refusal(answer)
 
     async def _handle(self, request: Request) -> Response:
@@ -126,6 +126,11 @@ class Site:
             self._web.pace.check("unknown" if user is None else user.name)
             body = await read_body(request)
         return await entry.handle(Ask(self._web, request, user, path, body))
+
+    def _place(self, scope: Scope) -> str:
+        """The route, as `/track/{token}`: a path may hold what is nobody's business."""
+        entry, _, _ = self._find(scope)
+        return str(scope.get("root_path", "")) + ("" if entry is None else entry.path)
 
     def _find(self, scope: Scope) -> tuple[Entry | None, dict[str, str], set[str]]:
         allowed: set[str] = set()
