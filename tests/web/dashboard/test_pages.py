@@ -146,6 +146,18 @@ async def test_a_schedule_that_nobody_declares_any_more_says_so(drum, visitor):
     assert "No live replica declares it" in await visitor.look("/schedules")
 
 
+async def test_runs_tell_whether_a_schedule_or_somebody_asked_for_them(drum, visitor):
+    await work_off(drum)
+    await drum.schedules.backfill("tidy", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z")
+    by_hand = await drum.schedules.trigger("tidy")
+    seen = await visitor.look("/schedules/tidy")
+    assert "Last runs Last runs ready manual" in seen
+    assert "ready scheduled" in seen
+    listed = await visitor.look("/jobs")
+    assert ("tidy manual" in listed, "tidy scheduled" in listed) == (True, True)
+    assert "tidy ready manual" in await visitor.look(f"/jobs/{by_hand.id}")
+
+
 async def test_dead_letters_are_grouped(drum, visitor):
     for order in range(3):
         await drum.enqueue("fail", words=f"order {order} refused")

@@ -7,6 +7,7 @@ import json
 from datetime import datetime
 from typing import Any
 
+from drumline.model.query import JobFilter
 from drumline.model.redact import Redactor
 from drumline.model.schedule import Coordination, Decision, ScheduleStatus, Tick
 from drumline.model.sealed import read_body
@@ -14,6 +15,7 @@ from drumline.model.view import span_text
 from drumline.policy.rule import describe
 from drumline.web.answers import Refusal
 from drumline.web.dashboard.frame import page
+from drumline.web.dashboard.rows import make_row
 from drumline.web.dashboard.schedules import coverage_of, make_schedule_row, next_runs, passed_over
 from drumline.web.dashboard.strips import LATE, Strip, draw_strip, kind_of
 from drumline.web.site import Ask
@@ -25,6 +27,7 @@ STRIP_PLACES = 60
 LONG_STRIP_PLACES = 100
 TICKS_ON_A_PAGE = 25
 RUNS_AHEAD = 6
+RUNS_BEHIND = 6
 _SAID = {
     Decision.FIRED: "fired",
     Decision.MISSED: "missed",
@@ -64,12 +67,14 @@ async def show_schedule_page(ask: Ask) -> dict[str, Any]:
     after = ask.request.query_params.get("after") or None
     ledger = await glance.ticks(name, after, TICKS_ON_A_PAGE)
     newest = await glance.newest_ticks(status, LONG_STRIP_PLACES)
+    jobs = await glance.jobs(JobFilter(schedule=name), limit=RUNS_BEHIND)
     places = max(STRIP_PLACES, len(newest))
     return {
         "row": make_schedule_row(status, workers, now).with_strip(_draw(status, newest, now, places)),
         "schedule": status.schedule,
         "rule": describe(status.schedule.rule),
         "runs": next_runs(status, now, RUNS_AHEAD),
+        "jobs": [make_row(ask.web.drum, job) for job in jobs.items],
         "args": _show_args(ask, status),
         "facts": _facts(status),
         "coverage": coverage_of(status, workers),
