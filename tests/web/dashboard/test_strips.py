@@ -63,10 +63,10 @@ def test_no_more_strokes_than_places():
     assert len(draw_strip([done(number, 1) for number in range(99)], 60).strokes) == 60
 
 
-def test_a_stroke_tells_who_fired_it_and_how_late():
+def test_a_stroke_tells_who_fired_it_how_late_and_its_job():
     (stroke,) = draw_strip([tick(1, late=7, outcome="done", run_time=timedelta(seconds=2))], 10).strokes
     assert stroke.is_late
-    assert stroke.title == "5 May 14:01:00 UTC · done · ran 2.0 s · fired by web-1, 7.0 s late"
+    assert stroke.title == "5 May 14:01:00 UTC · done · ran 2.0 s · fired by web-1, 7.0 s late · job job-1"
 
 
 def test_a_strip_is_told_in_words_too():

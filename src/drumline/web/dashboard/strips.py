@@ -113,6 +113,8 @@ def _title(tick: Tick) -> str:
     if tick.run_time is not None:
         parts.append(f"ran {span(tick.run_time)}")
     parts.append(f"fired by {_who(tick)}, {_lateness(tick.recorded_at, tick.instant)}")
+    if tick.job_id is not None:
+        parts.append(f"job {tick.job_id}")
     return " · ".join(parts)
 
 
