@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from drumline.errors import StoreUnreachable
+from drumline.web.dashboard import deadpage
 from drumline.web.dashboard.assets import FOREVER, name_of
 from drumline.web.web import Web
 from tests.web.browser import Browser, bearer
@@ -166,6 +167,26 @@ async def test_dead_letters_are_grouped(drum, visitor):
     seen = await visitor.look("/dead")
     assert "4 dead letters, in 2 groups" in seen
     assert "Retry 3" in seen
+
+
+async def test_a_group_that_may_be_larger_than_what_was_read_says_so(drum, visitor, monkeypatch):
+    monkeypatch.setattr(deadpage, "READ", 2)
+    for order in range(3):
+        await drum.enqueue("fail", words=f"order {order} refused")
+    await work_off(drum)
+    seen = await visitor.look("/dead")
+    assert "3 dead letters, in 1 group" in seen
+    assert "The newest 2 are grouped here" in seen
+    assert "Retry 2+" in seen
+
+
+async def test_dead_letters_of_private_queues_are_not_listed(drum, visitor):
+    @drum.schedule(every="1h", coordination="per_replica", run_on_startup=True, max_attempts=1)
+    async def warm() -> None:
+        raise ValueError("cold")
+
+    await work_off(drum)
+    assert "No dead letters" in await visitor.look("/dead")
 
 
 async def test_queues_tell_who_has_paused_them_and_why(drum, visitor):

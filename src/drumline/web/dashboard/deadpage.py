@@ -29,10 +29,11 @@ async def show_dead(ask: Ask) -> dict[str, Any]:
     found = await glance.jobs(where, limit=READ)
     rows = [row for row in await glance.counts() if row.dead and not row.queue.startswith(PRIVATE)]
     total = sum(row.dead for row in rows if task in (None, row.task))
+    letters = [job for job in found.items if not job.queue.startswith(PRIVATE)]
     return {
-        "groups": [_show(ask, group) for group in group_letters(found.items)],
-        "read": len(found.items),
-        "total": max(total, len(found.items)),
+        "groups": [_show(ask, group) for group in group_letters(letters)],
+        "read": len(letters),
+        "total": max(total, len(letters)),
         "is_cut": found.next is not None,
         "task": task or "",
         "where": urlencode({"state": "dead", **({"task": task} if task else {})}),
