@@ -1,6 +1,10 @@
 """The page follows the fleet without being loaded again, and holds still when somebody needs it to."""
 
+from datetime import timedelta
+
 from playwright.sync_api import Page, expect
+
+from drumline.web.dashboard import attention
 
 # Behind by at most a second, plus what a busy machine takes to draw.
 SOON = 5_000
@@ -43,6 +47,31 @@ def test_a_running_job_shows_its_progress_and_its_log_as_they_come(page, stage):
     expect(page.locator("#result")).to_have_text('"written"')
     assert is_marked(page)
     stop()
+
+
+def test_a_list_shows_the_progress_of_what_runs_as_it_comes(page, stage):
+    stop = stage.start_worker()
+    job = stage.enqueue("report")
+    page.goto(stage.url("/jobs"))
+    progress = page.locator(f"#row-{job} progress")
+    expect(progress).to_have_attribute("value", "0.25", timeout=SOON)
+    stage.step()
+    expect(progress).to_have_attribute("value", "0.5", timeout=SOON)
+    stage.step()
+    expect(progress).to_have_attribute("value", "0.75", timeout=SOON)
+    stage.step()
+    expect(page.locator(f"#row-{job} .state")).to_have_text("done", timeout=SOON)
+    stop()
+
+
+def test_what_only_time_brings_about_is_told_though_nothing_changes(page, stage, monkeypatch):
+    monkeypatch.setattr(attention, "UNSERVED_AFTER", timedelta(seconds=3))
+    mark(page)
+    expect(page.locator("#live")).to_have_text("Live")
+    stage.enqueue("send_mail", user_id=1)
+    expect(page.locator("#page")).to_contain_text("No worker is alive", timeout=SOON)
+    expect(page.locator(".attention")).to_contain_text("no worker is alive", timeout=3 * SOON)
+    assert is_marked(page)
 
 
 def test_a_held_page_holds_still_until_it_is_let_go(page, stage):

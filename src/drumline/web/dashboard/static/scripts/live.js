@@ -5,6 +5,9 @@
   const COUNTED = ["jobs", "schedules", "dead", "queues", "workers", "replicas"].map((name) => `#n-${name}`).join(",");
   // A page that follows one job looks twice a second; what happens inside a job is no change of the fleet.
   const LOOK_EVERY = 500;
+  // Progress is no change of the fleet either; and that something is late, or waits too long, comes with time alone.
+  const MOVES_EVERY = 1000;
+  const AGES_EVERY = 5000;
   // Once more after the last change, in case another process of the fleet answered before it had seen it.
   const ONCE_MORE = 1300;
   let state = "connecting";
@@ -12,6 +15,7 @@
   let isLoading = false;
   let isWanted = false;
   let isFirst = true;
+  let lookedAt = performance.now();
   let again = 0;
 
   const page = () => document.getElementById("page");
@@ -48,6 +52,7 @@
     }
     isWanted = false;
     isLoading = true;
+    lookedAt = performance.now();
     htmx
       .ajax("GET", location.pathname + location.search, {
         source: page(), target: "#page", select: "#page", swap: "calm", selectOOB: COUNTED,
@@ -56,6 +61,14 @@
         isLoading = false;
         if (isWanted) setTimeout(refresh, 50);
       });
+  }
+
+  // While the stream is lost there is nobody to ask.
+  function isDue() {
+    if (!page().dataset.live || state !== "live") return false;
+    const every = page().querySelector("progress") ? MOVES_EVERY : AGES_EVERY;
+    // The next tick would be too late.
+    return performance.now() - lookedAt > every - LOOK_EVERY / 2;
   }
 
   function hear() {
@@ -125,7 +138,7 @@
   });
   document.addEventListener("htmx:afterSwap", show);
   setInterval(() => {
-    if (isWanted || page().dataset.live === "job") refresh();
+    if (isWanted || page().dataset.live === "job" || isDue()) refresh();
   }, LOOK_EVERY);
   for (const one of document.querySelectorAll("[data-follow]")) one.scrollTop = one.scrollHeight;
   if (page().dataset.live) listen();
