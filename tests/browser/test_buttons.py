@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from drumline import Drumline
 from drumline.model.job import JobState
+from drumline.web.dashboard import fleetpages, schedulepages
 from tests.browser.conftest import Complaints
 from tests.browser.stage import BASE, Stage
 
@@ -235,6 +236,44 @@ def test_one_pages_through_many_jobs_and_back(visitor, stage):
     assert len(seen) == 120
     visitor.get_by_role("link", name="Newest").click()
     assert visitor.url == stage.url("/jobs")
+
+
+def test_one_pages_through_schedules_and_back(visitor, stage, monkeypatch):
+    monkeypatch.setattr(schedulepages, "ON_A_PAGE", 1)
+    stage.work_off()
+    stage.do(lambda drum: drum.schedules.register("report", name="weekly", every="7d"))
+    visitor.goto(stage.url("/schedules"))
+    expect(visitor.locator("tbody")).to_contain_text("tidy")
+    visitor.get_by_role("link", name="More").click()
+    assert visitor.url == stage.url("/schedules?after=tidy")
+    expect(visitor.locator("tbody")).to_contain_text("weekly")
+    visitor.get_by_role("link", name="First").click()
+    expect(visitor.locator("tbody")).to_contain_text("tidy")
+
+
+def test_one_pages_through_a_ledger_and_back(visitor, stage, monkeypatch):
+    monkeypatch.setattr(schedulepages, "TICKS_ON_A_PAGE", 1)
+    stage.work_off()
+    stage.do(lambda drum: drum.schedules.backfill("tidy", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"))
+    visitor.goto(stage.url("/schedules/tidy"))
+    ledger = visitor.get_by_role("table", name="Ledger")
+    expect(ledger).to_contain_text("fired")
+    visitor.get_by_role("link", name="Older").click()
+    expect(ledger).to_contain_text("declared")
+    visitor.get_by_role("link", name="Newest").click()
+    expect(ledger).to_contain_text("fired")
+
+
+def test_one_pages_through_the_audit_and_back(visitor, stage, monkeypatch):
+    monkeypatch.setattr(fleetpages, "ON_A_PAGE", 1)
+    for queue in ("first", "second"):
+        stage.do(lambda drum, queue=queue: drum.queues.pause(queue))
+    visitor.goto(stage.url("/audit"))
+    expect(visitor.locator("tbody")).to_contain_text("second")
+    visitor.get_by_role("link", name="Older").click()
+    expect(visitor.locator("tbody")).to_contain_text("first")
+    visitor.get_by_role("link", name="Newest").click()
+    expect(visitor.locator("tbody")).to_contain_text("second")
 
 
 def test_the_time_shown_by_the_overview_is_chosen(visitor, stage):

@@ -1,6 +1,11 @@
+import asyncio
+import re
+from pathlib import Path
+
 import pytest
 
 from drumline import Context, Drumline
+from drumline.events import ClaimLost, StaleWrite
 from drumline.model.replica import ReplicaInfo
 from drumline.web import metrics
 from drumline.web.metrics import OTHER, Labels
@@ -9,6 +14,7 @@ from tests.web.shapes import OF_A_SCHEDULE, OF_A_TASK
 from tests.web.shop import AUTH, TOKENS, make_shop, serve, work_off
 
 pytestmark = pytest.mark.asyncio
+GUIDE = Path(__file__).parents[2] / "docs" / "http.md"
 
 
 async def test_tasks_tell_of_every_schedule_in_the_known_shape(drum, admin):
@@ -91,6 +97,33 @@ async def test_metrics_tell_of_the_fleet_and_of_this_replica(drum, admin):
     assert 'drumline_dead_total{queue="default",task="fail"} 1.0' in lines
     assert 'drumline_run_seconds_count{queue="mail",task="send_mail"} 1.0' in lines
     assert 'drumline_schedule_runs_total{schedule="tidy"} 0.0' in lines
+
+
+async def test_metrics_tell_of_waits_of_lateness_and_of_claims_that_were_lost(drum, admin):
+    ran, leaving = asyncio.Event(), asyncio.Event()
+
+    @drum.schedule(every="50ms")
+    async def often() -> None:
+        ran.set()
+
+    running = asyncio.create_task(drum.run(until=leaving))
+    await asyncio.wait_for(ran.wait(), 20)
+    leaving.set()
+    await running
+    drum.events.emit(StaleWrite("a job", 7, "finish"))
+    drum.events.emit(ClaimLost("a job", 7))
+    text = (await admin.get("/actuator/metrics")).text
+    assert re.search(r'^drumline_tick_lag_seconds_count{schedule="often"} [1-9]', text, re.MULTILINE)
+    assert re.search(r'^drumline_wait_seconds_count{queue="default",task="often"} [1-9]', text, re.MULTILINE)
+    assert "\ndrumline_claims_lost_total 1.0\n" in text
+    assert '\ndrumline_stale_writes_total{write="finish"} 1.0\n' in text
+
+
+async def test_every_metric_stands_in_the_guide_and_no_other(drum, admin):
+    text = (await admin.get("/actuator/metrics")).text
+    told = set(re.findall(r"^# HELP (\S+)", text, re.MULTILINE))
+    listed = set(re.findall(r"`(drumline_\w+)`", GUIDE.read_text()))
+    assert {name for name in told if not name.endswith("_created")} == listed
 
 
 async def test_a_queue_that_nobody_serves_is_a_gauge(drum, admin):

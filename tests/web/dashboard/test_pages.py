@@ -2,13 +2,15 @@
 
 import asyncio
 import itertools
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from drumline.errors import StoreUnreachable
+from drumline.model.replica import ReplicaInfo
 from drumline.web.dashboard import deadpage
 from drumline.web.dashboard.assets import FOREVER, name_of
+from drumline.web.dashboard.glance import Glance
 from drumline.web.web import Web
 from tests.web.browser import Browser, bearer
 from tests.web.dashboard.visitor import BASE, Visitor
@@ -134,6 +136,28 @@ async def test_a_schedule_shows_its_rule_and_its_next_runs(drum, visitor):
     assert "at run time" in seen
 
 
+async def test_next_runs_tell_what_the_clocks_do_to_them(drum, visitor, monkeypatch):
+    async def before_the_change(_glance):
+        return datetime(2050, 3, 26, 12, tzinfo=UTC)
+
+    monkeypatch.setattr(Glance, "now", before_the_change)
+    await drum.schedules.register(
+        "send_mail", name="greet", cron="30 2 * * *", timezone="Europe/Berlin", args={"user_id": 1}
+    )
+    words = "moved: 2050-03-27 02:30 does not exist, the clocks go forward to 2050-03-27 03:00"
+    assert f"tomorrow 03:00 CEST {words}" in await visitor.look("/schedules/greet")
+    assert f"27 Mar: tomorrow 03:00: {words}" in await visitor.look("/schedules")
+
+
+async def test_a_schedule_of_each_replica_tells_on_how_many_it_is(drum, visitor):
+    store = await drum.store()
+    for name in ("web-1", "web-2", "web-3"):
+        await store.beat(ReplicaInfo(id=f"{name}:1", name=name), [])
+    await drum.schedules.register("send_mail", name="warm", every="1m", coordination="per_replica", args={"user_id": 1})
+    assert "3 of 3" in await visitor.look("/schedules")
+    assert "On 3 of 3 replicas" in await visitor.look("/schedules/warm")
+
+
 async def test_a_paused_schedule_says_by_whom_and_why_and_that_it_does_not_fire(drum, visitor):
     await work_off(drum)
     await drum.schedules.pause("tidy", "migration")
@@ -199,14 +223,26 @@ async def test_queues_tell_who_has_paused_them_and_why(drum, visitor):
 
 
 async def test_workers_tell_what_they_run(drum, visitor):
-    leaving = asyncio.Event()
+    begun, leaving = asyncio.Event(), asyncio.Event()
+
+    @drum.task
+    async def linger() -> None:
+        begun.set()
+        await leaving.wait()
+
+    job = await linger.enqueue()
     running = asyncio.create_task(drum.run(until=leaving))
     try:
-        while "alive" not in await visitor.look("/workers"):
+        await asyncio.wait_for(begun.wait(), 20)
+        seen = await visitor.look("/workers")
+        while "nothing" in seen:
             await asyncio.sleep(0.01)
+            seen = await visitor.look("/workers")
     finally:
         leaving.set()
         await running
+    assert "alive 1 of 100 linger" in seen
+    assert f"{BASE}/jobs/{job.id}" in seen.answer.text
 
 
 async def test_a_store_out_of_reach_is_said_in_a_page(drum, visitor, monkeypatch):
