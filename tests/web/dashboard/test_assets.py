@@ -58,5 +58,11 @@ def test_own_scripts_run_nothing_that_is_a_text():
         )
 
 
+def test_every_size_of_type_is_one_of_the_scale():
+    for path in (STATIC / "styles").iterdir():
+        if path.stem != "tokens":
+            assert not re.search(r"font(-size)?:[^;]*\dpx", path.read_text()), path.name
+
+
 def test_files_may_be_kept_for_ever():
     assert "immutable" in FOREVER

@@ -21,8 +21,8 @@ __all__ = ["Asset", "answer_asset", "assets", "name_of"]
 
 # Tokens first: the others are written in them.
 STYLES = (
-    *("tokens", "fonts", "base", "layout", "controls", "table", "states", "cards", "attention", "strip", "chart"),
-    *("timeline", "log", "dialog", "toast", "jobs", "phone"),
+    *("tokens", "fonts", "base", "layout", "controls", "progress", "table", "empty", "states", "cards", "spark"),
+    *("attention", "strip", "chart", "timeline", "log", "dialog", "toast", "jobs", "dead", "workers", "phone"),
 )
 SCRIPTS = ("theme", "times", "charts", "live", "actions")
 VENDORED = ("htmx.min.js", "idiomorph.min.js", "uplot.min.js", "uplot.min.css", "inter.woff2", "jetbrains-mono.woff2")
