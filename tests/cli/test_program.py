@@ -3,10 +3,13 @@
 import asyncio
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -20,6 +23,16 @@ from tests.support.waiting import eventually
 
 DRUMLINE = str(Path(sys.executable).with_name("drumline"))
 DEADLINE = 50
+# What pages say that have nothing to show.
+EMPTY = (
+    "Nothing has happened",
+    "No job",
+    "No schedules",
+    "No dead letters",
+    "No queues",
+    "No worker is known",
+    "Nobody has",
+)
 
 
 @pytest.fixture
@@ -229,3 +242,24 @@ def test_the_demo_plays_for_two_seconds_and_leaves_nothing(folder):
     assert "jobs list --state dead --store sqlite:///" in answer.stdout
     assert answer.stdout.splitlines()[-1].startswith("the demo is over: ")
     assert [path.name for path in folder.iterdir() if "demo" in path.name] == []
+
+
+def test_the_demo_prints_a_private_address_and_every_page_of_it_shows_something(folder):
+    words = [DRUMLINE, "demo", "--seconds", "40", "--web", "127.0.0.1:0"]
+    with subprocess.Popen(
+        words, cwd=folder, env=environment(TMPDIR=str(folder)), stdout=subprocess.PIPE, text=True
+    ) as demo:
+        assert demo.stdout is not None
+        said = ""
+        # The first line of numbers follows when the worker has begun.
+        while not (found := re.search(r"dashboard: (http://\S+)/\?token=(\S+).* ready ", said, re.DOTALL)):
+            said += demo.stdout.readline()
+        for page in ("", "jobs", "schedules", "dead", "queues", "workers", "audit"):
+            asked = urllib.request.Request(f"{found[1]}/{page}", headers={"Authorization": f"Bearer {found[2]}"})
+            with urllib.request.urlopen(asked, timeout=10) as answer:
+                text = answer.read().decode()
+            assert [empty for empty in EMPTY if empty in text] == [], page
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(found[1] + "/", timeout=10)
+        # How it ends is for others to tell: a report under way would be waited for.
+        demo.kill()
