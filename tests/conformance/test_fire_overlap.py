@@ -106,6 +106,7 @@ def test_skip_records_the_tick_without_a_job(rig):
     assert beats.fire() == (FiredAnswer.OVERLAP, None)
     row = rig.ticks("tock")[0]
     assert (row.decision, row.job_id, row.instant) == (Decision.OVERLAP, None, rig.now())
+    assert row.reason == "an earlier job of it is unfinished"
     assert rig.ids() == [first]
     assert rig.schedule().last_tick == rig.now()
     assert [fired.answer for fired in rig.fire(tick_at(rig.now()))] == [FiredAnswer.DUPLICATE]

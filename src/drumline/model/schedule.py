@@ -13,6 +13,7 @@ from drumline.model.job import NewJob
 from drumline.model.options import JobOptions, check_name
 
 __all__ = [
+    "OVERLAPPED",
     "Coordination",
     "Decision",
     "DstFold",
@@ -28,6 +29,9 @@ __all__ = [
     "Tick",
     "start_epoch",
 ]
+
+# The reason of a tick that overlap has skipped, whatever it would have been fired for.
+OVERLAPPED = "an earlier job of it is unfinished"
 
 
 class Coordination(StrEnum):

@@ -12,6 +12,7 @@ from drumline.model.instant import to_millis
 from drumline.model.job import JobState
 from drumline.model.query import By
 from drumline.model.schedule import (
+    OVERLAPPED,
     Decision,
     Fired,
     FiredAnswer,
@@ -66,7 +67,7 @@ def tell_ledger(
         replica=firing.replica,
         instant=firing.instant,
         decision=decision,
-        reason=firing.reason,
+        reason=OVERLAPPED if decision is Decision.OVERLAP else firing.reason,
         by=by,
         recorded_at=now,
         job_id=job_id,

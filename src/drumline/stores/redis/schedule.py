@@ -11,7 +11,7 @@ from drumline.model.act import Act
 from drumline.model.instant import to_millis
 from drumline.model.query import By
 from drumline.model.replica import ReplicaInfo
-from drumline.model.schedule import Fired, FiredAnswer, Firing, Schedule, ScheduleStatus, start_epoch
+from drumline.model.schedule import OVERLAPPED, Fired, FiredAnswer, Firing, Schedule, ScheduleStatus, start_epoch
 from drumline.stores.redis.calls import Call, Operation
 from drumline.stores.redis.pack import act_item, job_item, opaque, pack, unpack_id
 from drumline.stores.rows import instant, instant_or_none
@@ -71,6 +71,7 @@ def _firing_item(firing: Firing) -> dict[str, Any]:
         "instant": to_millis(firing.instant),
         "decision": firing.decision.value,
         "reason": firing.reason,
+        "overlapped": OVERLAPPED,
         "till": False if firing.until is None else to_millis(firing.until),
         "count": firing.count,
         "version": firing.version or False,

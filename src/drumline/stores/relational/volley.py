@@ -14,7 +14,7 @@ import msgspec
 
 from drumline.model.instant import to_millis
 from drumline.model.job import NewJob
-from drumline.model.schedule import Decision, Fired, FiredAnswer, Firing, Overlap, Rule, start_epoch
+from drumline.model.schedule import OVERLAPPED, Decision, Fired, FiredAnswer, Firing, Overlap, Rule, start_epoch
 from drumline.stores.statements import Row
 
 __all__ = ["Move", "Plan", "Volley", "tick_row"]
@@ -162,7 +162,7 @@ def tick_row(
         "mark": firing.mark,
         "instant": to_millis(firing.instant),
         "decision": decision.value,
-        "reason": firing.reason,
+        "reason": OVERLAPPED if decision is Decision.OVERLAP else firing.reason,
         "by": by,
         "recorded": now,
         "job": job_id,

@@ -1,6 +1,7 @@
 -- fire: record each tick at most once, with its job or with the reason there is none.
--- KEYS[1] base   ARGV[1] msgpack [{schedule, mark, replica, instant, decision, reason, till, count, version, is_tick,
---   makes_job, moves_on, follows_last_tick, epoch (of a fleet's start, else -1), job (as `add_job` takes it)}, ...]
+-- KEYS[1] base   ARGV[1] msgpack [{schedule, mark, replica, instant, decision, reason, overlapped (the
+--   reason if overlap skips it), till, count, version, is_tick, makes_job, moves_on, follows_last_tick,
+--   epoch (of a fleet's start, else -1), job (as `add_job` takes it)}, ...]
 --   ARGV[2] by whom   ARGV[3] msgpack of an act, as `tell_act` takes it
 -- touches  base:time base:fleet base:schedules base:ticks base:ledger base:ledger:<schedule>
 --   base:instants:<schedule> base:ledgers base:purged (hash: schedule to 'instant epoch')  base:tick_of
@@ -107,10 +108,11 @@ local function move_on(plan, firing, answer)
 end
 
 local function record(plan, firing, answer, made)
-  local decision = firing.decision
-  if answer == 'overlap' then decision = 'overlap' elseif decision == 'backfill' then decision = 'fired' end
+  local decision, reason = firing.decision, firing.reason
+  if decision == 'backfill' then decision = 'fired' end
+  if answer == 'overlap' then decision, reason = 'overlap', firing.overlapped end
   tell_ledger({
-    firing.schedule, firing.mark, firing.replica, firing.instant, decision, firing.reason, ARGV[2], now, made or false,
+    firing.schedule, firing.mark, firing.replica, firing.instant, decision, reason, ARGV[2], now, made or false,
     firing.till, firing.count, false, false, false,
   })
 end
