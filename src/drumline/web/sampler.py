@@ -30,7 +30,8 @@ __all__ = ["Change", "Sampler", "Seat"]
 
 logger = logging.getLogger("drumline.web")
 
-LOOK_EVERY = 1.0
+# With what a look and the page's own take, the page is at most a second behind.
+LOOK_EVERY = 0.8
 # A store that takes longer to answer is lost until the next look.
 PATIENCE = 5.0
 # What somebody who was away for so many looks need not be told anew; less of it where each look brings much.
