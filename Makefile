@@ -12,7 +12,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 	--custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check matrix crash prove chaos soak bench bench-postgres bench-peers bench-writers scale pictures docs cover format lock clean
+.PHONY: help demo test check matrix crash prove chaos soak bench bench-writers scale pictures docs cover format lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
@@ -49,20 +49,14 @@ chaos: $(VENV)/dev.stamp  ## kill, freeze and cut off a fleet on every store (MI
 soak: $(VENV)/dev.stamp  ## see that nothing grows under a steady load (MINUTES=10 STORE=sqlite,postgres,redis)
 	@$(BIN)/python -m tests.soak
 
-bench: $(VENV)/dev.stamp  ## measure speeds beside the bare engine (ARGS="--jobs 50000 --rounds 5")
+bench: $(VENV)/dev.stamp  ## measure beside bare engines and other systems (ARGS="--store redis --peer arq --jobs 2000 --rounds 1")
 	@$(BIN)/python -m benchmarks $(ARGS)
-
-bench-postgres: $(VENV)/dev.stamp  ## measure speeds on a private Postgres (ARGS="--jobs 20000 --rounds 5")
-	@$(BIN)/python -m benchmarks.postgres $(ARGS)
 
 scale: $(VENV)/dev.stamp  ## time every page of the dashboard with two million jobs on Postgres (ARGS="--jobs 100000")
 	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
 pictures: $(VENV)/dev.stamp  ## take a picture of every page of the dashboard, from the demo
 	@$(BIN)/python -m tests.browser.pictures docs/pictures
-
-bench-peers: $(VENV)/dev.stamp  ## measure beside other systems (ARGS="--store redis --peer arq --jobs 2000 --rounds 1")
-	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
 bench-writers: $(VENV)/dev.stamp  ## measure what hints cost 32 writers on a private Postgres (ARGS="--pairs 8 --seconds 3")
 	@$(BIN)/python -m benchmarks.writers $(ARGS)

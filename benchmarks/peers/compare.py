@@ -1,4 +1,4 @@
-"""From the figures of every round to medians, and to ratios of ours to each peer. Pure."""
+"""From the figures of every round to medians, and to ratios of ours to bare loops and peers. Pure."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -85,15 +85,18 @@ def show_ratio(ratio: float | None) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
-def make_rows(found: Found, ours: str, peers: Sequence[str]) -> list[list[str]]:
-    """The table: titles, the figures of each system, then ours by the best peer and by each."""
+def make_rows(found: Found, ours: str, bare: Mapping[str, str], peers: Sequence[str]) -> list[list[str]]:
+    """The table: titles, the figures of each system, then ours by the best peer, by the bare loops and by each peer.
+
+    Each bare loop names the setting of ours that it is compared with.
+    """
     rows = [["", *(measure.title for measure in MEASURES)]]
     rows += [[name, *(show_figures(rounds, measure) for measure in MEASURES)] for name, rounds in found.items()]
     if peers:
         rows.append([f"{ours} ÷ best peer", *(_show_best(found, ours, peers, measure) for measure in MEASURES)])
-    for peer in peers:
-        ratios = [find_ratio(found[ours], found[peer], measure) for measure in MEASURES]
-        rows.append([f"{ours} ÷ {peer}", *(show_ratio(ratio) for ratio in ratios)])
+    for other, beside in {**bare, **dict.fromkeys(peers, ours)}.items():
+        ratios = [find_ratio(found[beside], found[other], measure) for measure in MEASURES]
+        rows.append([f"{beside} ÷ {other}", *(show_ratio(ratio) for ratio in ratios)])
     return rows
 
 

@@ -25,7 +25,8 @@ compare inside one table.
 - *Memory*: resident, of the worker and its children, after one job.
 
 Of CPU, pick-up and memory less is better, so a ratio below 1 is in our favour; of the others, one above 1.
-This page is written by `make bench-peers ARGS=--page` from the last results of `make bench-peers`.
+*Bare* loops are the least that a queue on the store can do: the engine of the store, batches, and nothing around
+them. This page is written by `make bench ARGS=--page` from the last results of `make bench`.
 """
 
 
@@ -45,10 +46,16 @@ def keep(result: dict[str, Any]) -> Path:
 
 def show(result: dict[str, Any]) -> str:
     """The table of one store."""
-    peers = [name for name in result["found"] if not name.startswith(OURS)]
-    table = lay_out(make_rows(result["found"], OURS, peers))
-    grouped = show_ratio(find_gain(result["found"][OURS], "100 callers", "one by one"))
-    return f"{table}\n\nFor {OURS}, 100 callers ÷ one by one is {grouped}."
+    systems = result["systems"]
+    peers = [name for name, system in systems.items() if system["kind"] == "peer"]
+    bare = {name: system["beside"] for name, system in systems.items() if system["kind"] == "bare"}
+    table = lay_out(make_rows(result["found"], OURS, bare, peers))
+    gains = {
+        name: show_ratio(find_gain(result["found"][name], "100 callers", "one by one"))
+        for name, system in systems.items()
+        if system["kind"] == "ours"
+    }
+    return "\n".join([table, "", *(f"{name}: 100 callers ÷ one by one: {gain}" for name, gain in gains.items())])
 
 
 def _section(result: dict[str, Any]) -> str:

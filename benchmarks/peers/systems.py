@@ -1,5 +1,7 @@
 """What is compared: each system with its settings, what it keeps of a job, and the environment that it runs in.
 
+Beside ours stand the bare loops of each store, the least that a queue there can do, and the peers.
+
 Each peer stands at a good setting for one worker process: where it keeps results only if asked, it is not asked, and
 where it looks for work at intervals, it looks often. What it does less than Drumline for a job is said with it.
 """
@@ -11,6 +13,10 @@ from typing import Literal, TypeAlias, get_args
 
 Store: TypeAlias = Literal["sqlite", "postgres", "redis"]
 STORES: tuple[Store, ...] = get_args(Store)
+Kind: TypeAlias = Literal["ours", "bare", "peer"]
+# What is measured in one go, by a process of its own on an empty store of its own.
+Part: TypeAlias = Literal["load", "idle"]
+PARTS: tuple[Part, ...] = get_args(Part)
 
 OURS = "drumline"
 # What the harness itself needs in every environment.
@@ -34,6 +40,11 @@ ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
 }
 # Which store a client speaks to: an environment may hold those of two.
 _CLIENTS: Mapping[str, Store] = {"redis": "redis", "hiredis": "redis", "psycopg": "postgres"}
+_OUR_CLIENTS: Mapping[Store, tuple[str, ...]] = {
+    "sqlite": (),
+    "postgres": ("psycopg",),
+    "redis": ("redis", "hiredis"),
+}
 # The client by which the harness looks into the store, where the system brings another one.
 LOOKING: Mapping[str, tuple[str, ...]] = {"pgqueuer": (_PSYCOPG,), "streaq": _REDIS}
 
@@ -54,24 +65,51 @@ class System:
     # None is the environment of this project.
     environment: str | None
     variables: Mapping[str, str] = field(default_factory=dict)
+    kind: Kind = "peer"
+    # The setting of ours that it is compared with.
+    beside: str = OURS
+    parts: tuple[Part, ...] = PARTS
 
     @property
     def packages(self) -> tuple[str, ...]:
         """The names of what its speed depends on, as they are installed."""
         if self.environment is None:
-            return {"sqlite": (OURS,), "postgres": (OURS, "psycopg"), "redis": (OURS, "redis", "hiredis")}[self.store]
+            return (*((OURS,) if self.kind == "ours" else ()), *_OUR_CLIENTS[self.store])
         names = [re.split(r"[\[=]", requirement)[0] for requirement in ENVIRONMENTS[self.environment]]
         return tuple(name for name in names if _CLIENTS.get(name, self.store) == self.store)
 
 
 def _ours(store: Store, *, name: str = OURS, more: str = "", **variables: str) -> System:
     keeps = "its whole history; ends after the run"
-    return System(name, store, "ours", f"concurrency 100{more}", keeps, 50_000, None, variables)
+    return System(name, store, "ours", f"concurrency 100{more}", keeps, 50_000, None, variables, "ours")
+
+
+def _bare(
+    store: Store, name: str, keeps: str, *, beside: str = OURS, settings: str = "batches of 100", **variables: str
+) -> System:
+    """The least that a queue on this store can do; it knows a drain only, and no worker that waits."""
+    parts: tuple[Part, ...] = ("load",)
+    adapter = f"bare_{store}"
+    return System(name, store, adapter, settings, keeps, 50_000, None, variables, "bare", beside, parts)
+
+
+def _bare_sqlite(synchronous: str, more: str = "") -> tuple[System, ...]:
+    """The two bare loops that are as durable as ours in this mode."""
+    settings = f"batches of 100, synchronous {synchronous}"
+    same = {"beside": f"{OURS}{more}", "settings": settings, "DRUMLINE_BENCH_SYNCHRONOUS": synchronous}
+    return (
+        _bare(
+            "sqlite", f"bare, with history{more}", "the facts that ours keeps", DRUMLINE_BENCH_HISTORY="kept", **same
+        ),
+        _bare("sqlite", f"bare, no history{more}", "nothing; ends after the run", **same),
+    )
 
 
 SYSTEMS = (
     _ours("sqlite", more=", synchronous full (default)"),
     _ours("sqlite", name=f"{OURS}, normal", more=", synchronous normal", DRUMLINE_STORE__SYNCHRONOUS="normal"),
+    *_bare_sqlite("full"),
+    *_bare_sqlite("normal", ", normal"),
     System("huey", "sqlite", "huey", "1 thread, does not sync", "nothing; gone before the run", 20_000, "huey"),
     System(
         "huey, fsync",
@@ -93,6 +131,7 @@ SYSTEMS = (
         "fastapi-taskflow",
     ),
     _ours("postgres"),
+    _bare("postgres", "bare, with history", "six columns; ends after the run"),
     System("PgQueuer", "postgres", "pgqueuer", "batch_size 1000", "a log; ends after the run", 50_000, "pgqueuer"),
     System(
         "PgQueuer, 200",
@@ -127,6 +166,7 @@ SYSTEMS = (
     ),
     System("pgwerk", "postgres", "pgwerk", "concurrency 100", "the row; ends after the run", 1000, "pgwerk"),
     _ours("redis"),
+    _bare("redis", "bare, no history", "nothing; ends after the run", settings="three batches of 100 at once"),
     System("SAQ", "redis", "saq_redis", "concurrency 100", "for ten minutes; ends after the run", 10_000, "saq"),
     System(
         "taskiq-redis",

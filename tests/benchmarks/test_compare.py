@@ -49,8 +49,14 @@ def test_the_best_peer_has_the_highest_rate_and_the_least_wait():
 
 def test_the_table_compares_ours_with_the_best_peer_and_with_each():
     found = {"ours": [{"drain": 30.0}], "a": [{"drain": 2.0}], "b": [{"drain": 20.0}]}
-    column = [row[4] for row in make_rows(found, "ours", ["a", "b"])]
+    column = [row[4] for row in make_rows(found, "ours", {}, ["a", "b"])]
     assert column == ["drain, jobs/s", "30", "2", "20", "1.50 (b)", "15", "1.50"]
+
+
+def test_the_table_compares_each_setting_of_ours_with_the_bare_loop_of_the_same_setting():
+    found = {"ours": [{"drain": 30.0}], "ours, normal": [{"drain": 40.0}], "bare": [{"drain": 50.0}]}
+    *_, last = make_rows(found, "ours", {"bare": "ours, normal"}, [])
+    assert (last[0], last[4]) == ("ours, normal ÷ bare", "0.80")
 
 
 def test_a_table_is_markdown_with_columns_of_one_width():

@@ -1,6 +1,5 @@
-"""`make bench-peers`: Drumline and its peers through one harness; medians, ratios, JSON, and a page of the docs."""
+"""Drumline, the bare loops and the peers of one store through one harness, in turn."""
 
-import argparse
 import json
 import os
 import platform
@@ -17,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.environments import interpreter
-from benchmarks.peers.page import PAGE, keep, show, write_page
 from benchmarks.peers.place import FOLDER_NAME, URL_NAME
-from benchmarks.peers.systems import OURS, STORES, SYSTEMS, Store, System
+from benchmarks.peers.systems import OURS, Part, Store, System
 from tests.support import postgres, valkey
 
 POSTGRES = "16"
@@ -29,29 +27,6 @@ TITLES = {
     "redis": "Valkey (appendonly, fsync every second)",
 }
 _DEADLINE = 240.0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="make bench-peers", description=__doc__)
-    parser.add_argument("--store", choices=STORES, action="append", help="only this store; may be repeated")
-    parser.add_argument("--peer", metavar="NAME", action="append", help="only this peer; may be repeated")
-    parser.add_argument("--jobs", type=int, default=50_000, help="at most; slow systems are given fewer")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--page", action="store_true", help=f"only write {PAGE} from the last results")
-    given = parser.parse_args()
-    if given.page:
-        write_page()
-        return
-    for store in given.store or STORES:
-        systems = [system for system in SYSTEMS if system.store == store and _is_asked(system, given.peer)]
-        result = compare(store, systems, given.jobs, given.rounds)
-        print(f"\n{result['title']}\n{show(result)}\n{keep(result)}\n", flush=True)
-
-
-def _is_asked(system: System, peers: Sequence[str] | None) -> bool:
-    """By the name before a comma, which tells one setting of a system from another."""
-    name = system.name.partition(",")[0].lower()
-    return peers is None or name == OURS or name in {peer.lower() for peer in peers}
 
 
 def compare(store: Store, systems: Sequence[System], jobs: int, rounds: int) -> dict[str, Any]:
@@ -78,6 +53,8 @@ def compare(store: Store, systems: Sequence[System], jobs: int, rounds: int) -> 
                 "versions": versions,
                 "settings": system.settings,
                 "keeps": system.keeps,
+                "kind": system.kind,
+                "beside": system.beside,
                 "jobs": min(jobs, system.most_jobs),
             }
             print(f"{store}: round {number + 1} of {rounds}: {system.name}: {figures['drain']:,.0f} jobs/s", flush=True)
@@ -86,7 +63,7 @@ def compare(store: Store, systems: Sequence[System], jobs: int, rounds: int) -> 
         "title": TITLES[store],
         "date": f"{began:%Y-%m-%d %H:%M} UTC",
         "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, uvloop",
-        "command": f'make bench-peers ARGS="{shlex.join(sys.argv[1:])}"',
+        "command": f'make bench ARGS="{shlex.join(sys.argv[1:])}"',
         "rounds": rounds,
         "systems": {name: fact for name, fact in facts.items() if name in found},
         "left_out": left_out,
@@ -104,15 +81,19 @@ def measure(system: System, jobs: int) -> tuple[dict[str, float], dict[str, str]
         python = interpreter(system)
     except subprocess.CalledProcessError as error:
         raise Failure(f"not installed: {_last_line(error.stderr)}") from error
-    idle, _ = _drive(system, python, "idle", jobs)
-    load, versions = _drive(system, python, "load", jobs)
-    extra = load["extra runs"] + idle["extra runs"]
+    found: dict[str, float] = {}
+    versions: dict[str, str] = {}
+    extra = 0.0
+    for part in system.parts:
+        figures, versions = _drive(system, python, part, jobs)
+        extra += figures["extra runs"]
+        found.update(figures)
     if extra and system.environment is None:
         raise Failure(f"{extra:.0f} jobs ran more than once")
-    return {**load, **idle, "extra runs": extra}, versions
+    return {**found, "extra runs": extra}, versions
 
 
-def _drive(system: System, python: str, part: str, jobs: int) -> tuple[dict[str, float], dict[str, str]]:
+def _drive(system: System, python: str, part: Part, jobs: int) -> tuple[dict[str, float], dict[str, str]]:
     """One part of the measures, in a process of its own on an empty store of its own."""
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder, _empty_store(system, folder) as url:
         module = f"benchmarks.peers.adapters.{system.adapter}"
@@ -157,7 +138,3 @@ def _end_session(driver: subprocess.Popen[bytes]) -> None:
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("WARNING", "["))]
     return lines[-1] if lines else "it said nothing"
-
-
-if __name__ == "__main__":
-    main()

@@ -11,17 +11,26 @@ caller, options, fence, replica, times, result and a line for the attempt, by id
 
 import asyncio
 import json
+import os
+import signal
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import uvloop
+
+from benchmarks.peers import adapter
+from benchmarks.peers.place import URL
+from benchmarks.peers.starts import note
 from drumline.clock import fresh_id
 
+FILE = URL.removeprefix("sqlite:///")
+SYNCHRONOUS = os.environ.get("DRUMLINE_BENCH_SYNCHRONOUS", "full")
+HISTORY = os.environ.get("DRUMLINE_BENCH_HISTORY", "none")
 BATCH = 100
 PLAIN = """
 create table job (id integer primary key, state integer not null default 0, queue text not null default 'default',
@@ -52,8 +61,8 @@ CLAIM_KEEPING = """update job set state = 1, attempt = attempt + 1, fence = max(
   select id from job where state = 0 and queue = 'default' and task = 'beat' and due <= :now
   order by priority, due, id limit :limit)
   returning id, args"""
-CLAIM = """update job set state = 1, attempt = attempt + 1, lease = ? where id in (
-  select id from job where state = 0 and queue = 'default' and due <= ? order by priority, due, id limit ?)
+CLAIM = """update job set state = 1, attempt = attempt + 1, lease = :now + 30000 where id in (
+  select id from job where state = 0 and queue = 'default' and due <= :now order by priority, due, id limit :limit)
   returning id, args"""
 KEEP = """insert into history (id, queue, task, due, attempt, fence, created, finished, expires, options, source, args,
   result, line)
@@ -64,14 +73,47 @@ DROP = "delete from job where id = ? and state = 1"
 Work = Callable[[sqlite3.Connection], Any]
 
 
+class Plain:
+    """An ended job is deleted."""
+
+    schema = PLAIN
+    claiming = CLAIM
+
+    def insert(self, connection: sqlite3.Connection, texts: Sequence[bytes]) -> None:
+        connection.executemany(INSERT, [(text,) for text in texts])
+
+    def claim(self, connection: sqlite3.Connection) -> list[Any]:
+        return connection.execute(self.claiming, {"now": _now(), "limit": BATCH}).fetchall()
+
+    def finish(self, connection: sqlite3.Connection, ids: Sequence[Any]) -> None:
+        connection.executemany(DROP, [(job_id,) for job_id in ids])
+
+
+class Keeping(Plain):
+    """An ended job moves to history."""
+
+    schema = KEEPING
+    claiming = CLAIM_KEEPING
+
+    def insert(self, connection: sqlite3.Connection, texts: Sequence[bytes]) -> None:
+        connection.executemany(INSERT_KEEPING, [(text, fresh_id()) for text in texts])
+
+    def finish(self, connection: sqlite3.Connection, ids: Sequence[Any]) -> None:
+        now = _now()
+        times = {"started_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-01T00:00:00.000Z"}
+        line = json.dumps({"number": 1, "fence": now * 1000, "replica": "bare", "by": "bare", **times, "ended": "done"})
+        connection.executemany(KEEP, [(now, line, job_id) for job_id in ids])
+        super().finish(connection, ids)
+
+
+TABLES = Keeping() if HISTORY == "kept" else Plain()
+
+
 class Writer:
     """One thread; whatever has queued up shares a commit."""
 
-    def __init__(self, path: Path, synchronous: str, schema: str) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute("pragma journal_mode = wal")
-        self._connection.execute(f"pragma synchronous = {synchronous}")
-        self._connection.executescript(schema)
+    def __init__(self) -> None:
+        self._connection = _connect()
         self._queue: SimpleQueue[tuple[Work, asyncio.Future[Any]] | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -107,106 +149,94 @@ def _settle(answers: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
         future.set_result(answer)
 
 
-async def measure(path: Path, synchronous: str, jobs: int, *, history: bool) -> dict[str, float]:
-    """Jobs a second: enqueued in bulk, by 100 callers at once, one by one; and drained."""
-    write = Writer(path, synchronous, KEEPING if history else PLAIN)
-    insert = partial(_insert, history=history)
-    texts = [json.dumps({"n": number}).encode() for number in range(jobs)]
-    rates = {}
+class Adapter(adapter.Adapter):
+    _write: Writer
+    _reading: sqlite3.Connection
 
-    began = time.perf_counter()
-    for place in range(0, jobs, 10_000):
-        await write(partial(insert, texts=texts[place : place + 10_000]))
-    rates["bulk"] = jobs / (time.perf_counter() - began)
+    async def lay_out(self) -> None:
+        connection = _connect()
+        connection.executescript(TABLES.schema)
+        connection.close()
 
-    async def call(count: int) -> None:
-        for text in texts[:count]:
-            await write(partial(insert, texts=[text]))
+    async def open(self) -> None:
+        self._write = Writer()
+        self._reading = _connect()
 
-    began = time.perf_counter()
-    await asyncio.gather(*(call(100) for _ in range(100)))
-    rates["100 callers"] = 10_000 / (time.perf_counter() - began)
-    began = time.perf_counter()
-    await call(1000)
-    rates["one by one"] = 1000 / (time.perf_counter() - began)
+    async def close(self) -> None:
+        self._write.close()
+        self._reading.close()
 
-    total = jobs + 11_000
-    began, cpu = time.perf_counter(), time.process_time()
-    await _drain(write, total, history=history)
-    rates["drain"] = total / (time.perf_counter() - began)
-    rates["drain, CPU µs"] = (time.process_time() - cpu) / total * 1e6
-    write.close()
-    return rates
+    async def enqueue(self, number: int) -> None:
+        await self.enqueue_many([number])
+
+    async def enqueue_many(self, numbers: Sequence[int]) -> None:
+        await self._write(partial(TABLES.insert, texts=[json.dumps({"n": number}).encode() for number in numbers]))
+
+    async def count_unfinished(self) -> int:
+        return int(self._reading.execute("select count(*) from job").fetchone()[0])
+
+    def work(self) -> None:
+        uvloop.run(_drain())
+        signal.pause()
 
 
-async def _drain(write: Writer, total: int, *, history: bool) -> None:
+async def _drain() -> None:
     """Claim, run and write back until all are through, claims and ends side by side."""
-    bench = _Bench(write, total, history=history)
-    await asyncio.gather(bench.claim(), bench.record())
+    write = Writer()
+    loop = Loop(write)
+    await asyncio.gather(loop.claim(), loop.record())
+    write.close()
 
 
-class _Bench:
-    def __init__(self, write: Writer, total: int, *, history: bool) -> None:
+class Loop:
+    """What is in flight between the two sides."""
+
+    def __init__(self, write: Writer) -> None:
         self._write = write
-        self._total = total
-        self._history = history
         self._ended: list[Any] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._running = 0
+        self._unwritten = 0
+        self._is_empty = False
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
 
     async def claim(self) -> None:
-        taken = 0
-        while taken < self._total:
-            while self._running > 2 * BATCH:
-                self._room.clear()
-                await self._room.wait()
-            now = time.time_ns() // 1_000_000
-            rows = await self._write(partial(_claim, now=now, history=self._history))
-            taken += len(rows)
-            self._running += len(rows)
+        while rows := await self._write(TABLES.claim):
+            self._unwritten += len(rows)
             for row in rows:
                 task = asyncio.get_running_loop().create_task(self._run(*row))
                 # Held, or the garbage collector may take it; the engine holds its own in the same way.
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+            while self._unwritten > 2 * BATCH:
+                self._room.clear()
+                await self._room.wait()
+        self._is_empty = True
+        self._wake.set()
 
     async def record(self) -> None:
-        finished = 0
-        while finished < self._total:
-            while not self._ended:
+        while self._unwritten or not self._is_empty:
+            if not self._ended:
                 self._wake.clear()
                 await self._wake.wait()
+                continue
             ids, self._ended = self._ended[:500], self._ended[500:]
-            await self._write(partial(_finish, ids=ids, history=self._history))
-            finished += len(ids)
-            self._running -= len(ids)
+            await self._write(partial(TABLES.finish, ids=ids))
+            self._unwritten -= len(ids)
             self._room.set()
 
-    async def _run(self, number: Any, args: bytes) -> None:
-        json.loads(args)
-        self._ended.append(number)
+    async def _run(self, job_id: Any, args: bytes) -> None:
+        note(json.loads(args)["n"])
+        self._ended.append(job_id)
         self._wake.set()
 
 
-def _insert(connection: sqlite3.Connection, *, texts: list[bytes], history: bool) -> None:
-    if history:
-        connection.executemany(INSERT_KEEPING, [(text, fresh_id()) for text in texts])
-        return
-    connection.executemany(INSERT, [(text,) for text in texts])
+def _connect() -> sqlite3.Connection:
+    connection = sqlite3.connect(FILE, isolation_level=None, check_same_thread=False)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute(f"pragma synchronous = {SYNCHRONOUS}")
+    return connection
 
 
-def _claim(connection: sqlite3.Connection, *, now: int, history: bool) -> list[Any]:
-    if history:
-        return connection.execute(CLAIM_KEEPING, {"now": now, "limit": BATCH}).fetchall()
-    return connection.execute(CLAIM, (now + 30_000, now, BATCH)).fetchall()
-
-
-def _finish(connection: sqlite3.Connection, *, ids: list[Any], history: bool) -> None:
-    if history:
-        now = time.time_ns() // 1_000_000
-        times = {"started_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-01T00:00:00.000Z"}
-        line = json.dumps({"number": 1, "fence": now * 1000, "replica": "bare", "by": "bare", **times, "ended": "done"})
-        connection.executemany(KEEP, [(now, line, number) for number in ids])
-    connection.executemany(DROP, [(number,) for number in ids])
+def _now() -> int:
+    return time.time_ns() // 1_000_000
