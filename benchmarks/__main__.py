@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks import parts
 from benchmarks.peers.page import PAGE, keep, show, write_page
-from benchmarks.peers.run import compare
-from benchmarks.peers.systems import STORES, SYSTEMS, System
+from benchmarks.peers.run import Plan, compare
+from benchmarks.peers.systems import PARTS, STORES, SYSTEMS, System
 from drumline.stores.sqlite.connect import Synchronous
 
 
@@ -18,6 +18,10 @@ def main() -> None:
     parser.add_argument("--peer", metavar="NAME", action="append", help="only this peer, or none; may be repeated")
     parser.add_argument("--jobs", type=int, default=50_000, help="at most; slow systems are given fewer")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--most-waiting", type=int, default=1_000_000, help="at most so many wait for the cost of a claim"
+    )
+    parser.add_argument("--measure", choices=PARTS, action="append", help="only this besides the load; may be repeated")
     parser.add_argument("--page", action="store_true", help=f"only write {PAGE} from the last results")
     parser.add_argument(
         "--parts",
@@ -33,9 +37,10 @@ def main() -> None:
     if given.parts:
         show_parts(given.parts, given.jobs)
         return
+    plan = Plan(given.jobs, given.rounds, given.most_waiting, {"load", *(given.measure or PARTS)})
     for store in given.store or STORES:
         systems = [system for system in SYSTEMS if system.store == store and is_asked(system, given.peer)]
-        result = compare(store, systems, given.jobs, given.rounds)
+        result = compare(store, systems, plan)
         print(f"\n{result['title']}\n{show(result)}\n{keep(result)}\n", flush=True)
 
 

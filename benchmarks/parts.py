@@ -9,12 +9,12 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import uvloop
 
+from benchmarks.outcomes import succeed
 from drumline.clock import SystemClock, fresh_id
 from drumline.engine.worker import Worker, WorkerOptions
 from drumline.model.claim import ANY_QUEUE, Claim, Claimed, Share
@@ -23,7 +23,6 @@ from drumline.model.job import NewJob
 from drumline.model.options import JobOptions
 from drumline.model.outcome import Outcome
 from drumline.policy.task import define
-from drumline.policy.verdict import Returned, verdict
 from drumline.stores.base import Op
 from drumline.stores.memory.store import MemoryStore
 from drumline.stores.relational.produce import enqueue
@@ -139,15 +138,10 @@ def measure_store(path: Path, synchronous: Synchronous, jobs: int) -> dict[str, 
         )
         if not claimed.claims:
             break
-        outcomes = [_outcome(one) for one in claimed.claims]
+        outcomes = [succeed(one, REPLICA) for one in claimed.claims]
         assert all(commit("finish", lambda step, outcomes=outcomes: finish(step, outcomes)))
     place.close(connection)
     return ledger.per_job(jobs)
-
-
-def _outcome(one: Claim) -> Outcome:
-    ended = one.claimed_at + timedelta(milliseconds=1)
-    return verdict(one, Returned(b"null"), by=REPLICA, started_at=one.claimed_at, ended_at=ended)
 
 
 class ReadyStore(MemoryStore):

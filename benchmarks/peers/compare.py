@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from benchmarks.peers.depths import DEPTHS, name_depth
+
 # What one round found, by the name of the measure; a measure that a system does not have is not there.
 Figures: TypeAlias = Mapping[str, float]
 # The rounds of each system, ours first.
@@ -33,10 +35,23 @@ MEASURES = (
     Measure("drain, CPU", "µs/job", 0, min),
     Measure("pick-up p50", "ms", 1, min),
     Measure("pick-up p99", "ms", 1, min),
+    Measure("half load p50", "ms", 1, min),
+    Measure("half load p99", "ms", 1, min),
+    Measure("stream", "jobs/s", 0, max),
     Measure("memory", "MB", 0, min),
     # Jobs that were run again although nothing had failed: they count once in every rate.
     Measure("extra runs", "jobs", 0, min),
 )
+# What only ours is asked.
+OUR_MEASURES = (
+    Measure("schedules p50", "ms", 1, min),
+    Measure("schedules p99", "ms", 1, min),
+    *(Measure(name_depth(depth), "µs/job", 1, min) for depth in DEPTHS),
+    Measure("at rest, calls", "/s", 2, min),
+    Measure("at rest, CPU", "% of a core", 2, min),
+)
+# One of ours by another.
+GAINS = (("100 callers", "one by one"), *((name_depth(depth), name_depth(DEPTHS[0])) for depth in DEPTHS[1:]))
 NONE = "–"
 
 
@@ -63,9 +78,10 @@ def find_ratio(ours: Sequence[Figures], theirs: Sequence[Figures], measure: Meas
     return statistics.median(ratios) if ratios else None
 
 
-def find_gain(rounds: Sequence[Figures], one: str, other: str) -> float:
+def find_gain(rounds: Sequence[Figures], one: str, other: str) -> float | None:
     """The median over rounds of one measure by another of the same system."""
-    return statistics.median(figures[one] / figures[other] for figures in rounds)
+    gains = [figures[one] / figures[other] for figures in rounds if one in figures and other in figures]
+    return statistics.median(gains) if gains else None
 
 
 def show_figures(rounds: Sequence[Figures], measure: Measure) -> str:
@@ -85,13 +101,28 @@ def show_ratio(ratio: float | None) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
+def make_figures(found: Found, names: Sequence[str], measures: Sequence[Measure]) -> list[list[str]]:
+    """A table of titles and of the figures of each of these systems."""
+    return [
+        ["", *(measure.title for measure in measures)],
+        *([name, *(show_figures(found[name], measure) for measure in measures)] for name in names),
+    ]
+
+
+def make_gains(found: Found, ours: Sequence[str]) -> list[list[str]]:
+    """A table of what one measure of ours is by another of the same."""
+    return [
+        ["", *(f"{one} ÷ {other}" for one, other in GAINS)],
+        *([name, *(show_ratio(find_gain(found[name], one, other)) for one, other in GAINS)] for name in ours),
+    ]
+
+
 def make_rows(found: Found, ours: str, bare: Mapping[str, str], peers: Sequence[str]) -> list[list[str]]:
     """The table: titles, the figures of each system, then ours by the best peer, by the bare loops and by each peer.
 
     Each bare loop names the setting of ours that it is compared with.
     """
-    rows = [["", *(measure.title for measure in MEASURES)]]
-    rows += [[name, *(show_figures(rounds, measure) for measure in MEASURES)] for name, rounds in found.items()]
+    rows = make_figures(found, list(found), MEASURES)
     if peers:
         rows.append([f"{ours} ÷ best peer", *(_show_best(found, ours, peers, measure) for measure in MEASURES)])
     for other, beside in {**bare, **dict.fromkeys(peers, ours)}.items():

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.compare import find_gain, lay_out, make_rows, show_ratio
+from benchmarks.peers.compare import OUR_MEASURES, lay_out, make_figures, make_gains, make_rows
 from benchmarks.peers.systems import OURS, STORES
 
 RESULTS = Path(".bench-results")
@@ -22,9 +22,17 @@ compare inside one table.
   *Bulk*: 1,000 jobs a call, where the system has such a call.
 - *Drain*: from the first job's first line until the store holds nothing unfinished. *CPU* is that of the worker.
 - *Pick-up*: from the call of enqueue to the first line of the job in a worker with nothing else to do, 200 jobs.
+- *Half load*: the same while another process enqueues about half as many jobs a second as the worker drained in this
+  round; *stream* is how many of those the worker started meanwhile.
 - *Memory*: resident, of the worker and its children, after one job.
 
-Of CPU, pick-up and memory less is better, so a ratio below 1 is in our favour; of the others, one above 1.
+Of CPU, pick-up, half load and memory less is better, so a ratio below 1 is in our favour; of the others, one above 1.
+Only ours is asked:
+
+- *Schedules*: how late the jobs of 1,000 schedules start, which are due one after another, ten milliseconds apart.
+- *Waiting*: what the store takes to claim and finish a job, in batches of 100, while so many wait.
+- *At rest*: what a worker without work costs in 20 seconds; *calls* are transactions on Postgres, commands on Redis.
+
 *Bare* loops are the least that a queue on the store can do: the engine of the store, batches, and nothing around
 them. This page is written by `make bench ARGS=--page` from the last results of `make bench`.
 """
@@ -45,17 +53,16 @@ def keep(result: dict[str, Any]) -> Path:
 
 
 def show(result: dict[str, Any]) -> str:
-    """The table of one store."""
-    systems = result["systems"]
-    peers = [name for name, system in systems.items() if system["kind"] == "peer"]
+    """The tables of one store: all systems, what only ours is asked, and one of ours by another."""
+    found, systems = result["found"], result["systems"]
+    ours, peers = ([name for name in systems if systems[name]["kind"] == kind] for kind in ("ours", "peer"))
     bare = {name: system["beside"] for name, system in systems.items() if system["kind"] == "bare"}
-    table = lay_out(make_rows(result["found"], OURS, bare, peers))
-    gains = {
-        name: show_ratio(find_gain(result["found"][name], "100 callers", "one by one"))
-        for name, system in systems.items()
-        if system["kind"] == "ours"
-    }
-    return "\n".join([table, "", *(f"{name}: 100 callers ÷ one by one: {gain}" for name, gain in gains.items())])
+    tables = [
+        make_rows(found, OURS, bare, peers),
+        make_figures(found, ours, OUR_MEASURES),
+        make_gains(found, ours),
+    ]
+    return "\n\n".join(lay_out(table) for table in tables)
 
 
 def _section(result: dict[str, Any]) -> str:

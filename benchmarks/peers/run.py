@@ -9,15 +9,16 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from benchmarks.peers.environments import interpreter
 from benchmarks.peers.place import FOLDER_NAME, URL_NAME
-from benchmarks.peers.systems import OURS, Part, Store, System
+from benchmarks.peers.systems import Part, Store, System
 from tests.support import postgres, valkey
 
 POSTGRES = "16"
@@ -26,23 +27,38 @@ TITLES = {
     "postgres": f"Postgres {POSTGRES} (fsync and synchronous_commit on)",
     "redis": "Valkey (appendonly, fsync every second)",
 }
-_DEADLINE = 240.0
+_DEADLINE = 400.0
+
+# So many single jobs, seconds at rest, and schedules.
+_SAMPLES = 200
+_SECONDS = 20
+_SCHEDULES = 1000
 
 
-def compare(store: Store, systems: Sequence[System], jobs: int, rounds: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is measured: rounds, jobs of a load, jobs that wait, and which parts."""
+
+    jobs: int
+    rounds: int
+    most_waiting: int
+    parts: Set[Part]
+
+
+def compare(store: Store, systems: Sequence[System], plan: Plan) -> dict[str, Any]:
     """Every system once in each round, so that a slow minute meets all of them. One that fails is left out."""
     began = datetime.now(UTC)
     found: dict[str, list[dict[str, float]]] = {}
     facts: dict[str, Any] = {}
     left_out: dict[str, str] = {}
-    for number in range(rounds):
+    for number in range(plan.rounds):
         for system in systems:
             if system.name in left_out:
                 continue
             try:
-                figures, versions = measure(system, min(jobs, system.most_jobs))
+                figures, versions = measure(system, plan)
             except Failure as failure:
-                if system.name == OURS:
+                if system.kind == "ours":
                     raise
                 left_out[system.name] = str(failure)
                 found.pop(system.name, None)
@@ -55,16 +71,17 @@ def compare(store: Store, systems: Sequence[System], jobs: int, rounds: int) -> 
                 "keeps": system.keeps,
                 "kind": system.kind,
                 "beside": system.beside,
-                "jobs": min(jobs, system.most_jobs),
+                "jobs": min(plan.jobs, system.most_jobs),
             }
-            print(f"{store}: round {number + 1} of {rounds}: {system.name}: {figures['drain']:,.0f} jobs/s", flush=True)
+            place = f"{store}: round {number + 1} of {plan.rounds}"
+            print(f"{place}: {system.name}: {figures['drain']:,.0f} jobs/s", flush=True)
     return {
         "store": store,
         "title": TITLES[store],
         "date": f"{began:%Y-%m-%d %H:%M} UTC",
         "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, uvloop",
         "command": f'make bench ARGS="{shlex.join(sys.argv[1:])}"',
-        "rounds": rounds,
+        "rounds": plan.rounds,
         "systems": {name: fact for name, fact in facts.items() if name in found},
         "left_out": left_out,
         "found": found,
@@ -75,7 +92,7 @@ class Failure(Exception):
     """A system could not be installed or measured; the message is one line that says why."""
 
 
-def measure(system: System, jobs: int) -> tuple[dict[str, float], dict[str, str]]:
+def measure(system: System, plan: Plan) -> tuple[dict[str, float], dict[str, str]]:
     """What one round finds of a system, and the versions of its packages."""
     try:
         python = interpreter(system)
@@ -84,20 +101,38 @@ def measure(system: System, jobs: int) -> tuple[dict[str, float], dict[str, str]
     found: dict[str, float] = {}
     versions: dict[str, str] = {}
     extra = 0.0
-    for part in system.parts:
-        figures, versions = _drive(system, python, part, jobs)
-        extra += figures["extra runs"]
+    for part in (part for part in system.parts if part in plan.parts):
+        figures, versions = _drive(system, python, part, find_amount(part, system, plan, found))
+        extra += figures.get("extra runs", 0.0)
         found.update(figures)
     if extra and system.environment is None:
         raise Failure(f"{extra:.0f} jobs ran more than once")
     return {**found, "extra runs": extra}, versions
 
 
-def _drive(system: System, python: str, part: Part, jobs: int) -> tuple[dict[str, float], dict[str, str]]:
+def find_amount(part: Part, system: System, plan: Plan, found: Mapping[str, float]) -> int:
+    """Of what the part counts; the load at which half of a worker is busy is known from what was found before."""
+    match part:
+        case "load":
+            return min(plan.jobs, system.most_jobs)
+        case "idle":
+            return _SAMPLES
+        case "half":
+            return max(1, round(found["drain"] / 2))
+        case "rest":
+            return _SECONDS
+        case "schedules":
+            return _SCHEDULES
+        case "waiting":
+            return plan.most_waiting
+    assert_never(part)
+
+
+def _drive(system: System, python: str, part: Part, amount: int) -> tuple[dict[str, float], dict[str, str]]:
     """One part of the measures, in a process of its own on an empty store of its own."""
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder, _empty_store(system, folder) as url:
         module = f"benchmarks.peers.adapters.{system.adapter}"
-        command = [python, "-m", "benchmarks.peers.drive", part, module, str(jobs), *system.packages]
+        command = [python, "-m", "benchmarks.peers.drive", part, module, str(amount), *system.packages]
         variables = {**os.environ, **system.variables, URL_NAME: url, FOLDER_NAME: folder}
         with (Path(folder) / "drive.log").open("wb") as log:
             # A session of its own, so that nothing of it outlives the measure.

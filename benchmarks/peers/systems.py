@@ -15,7 +15,7 @@ Store: TypeAlias = Literal["sqlite", "postgres", "redis"]
 STORES: tuple[Store, ...] = get_args(Store)
 Kind: TypeAlias = Literal["ours", "bare", "peer"]
 # What is measured in one go, by a process of its own on an empty store of its own.
-Part: TypeAlias = Literal["load", "idle"]
+Part: TypeAlias = Literal["load", "idle", "half", "rest", "schedules", "waiting"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
 OURS = "drumline"
@@ -48,6 +48,8 @@ _OUR_CLIENTS: Mapping[Store, tuple[str, ...]] = {
 # The client by which the harness looks into the store, where the system brings another one.
 LOOKING: Mapping[str, tuple[str, ...]] = {"pgqueuer": (_PSYCOPG,), "streaq": _REDIS}
 
+_OURS_KEEPS = "its whole history; ends after the run"
+
 
 @dataclass(frozen=True, slots=True)
 class System:
@@ -68,7 +70,8 @@ class System:
     kind: Kind = "peer"
     # The setting of ours that it is compared with.
     beside: str = OURS
-    parts: tuple[Part, ...] = PARTS
+    # The load comes first: others build on what it finds.
+    parts: tuple[Part, ...] = ("load", "idle", "half")
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -79,9 +82,8 @@ class System:
         return tuple(name for name in names if _CLIENTS.get(name, self.store) == self.store)
 
 
-def _ours(store: Store, *, name: str = OURS, more: str = "", **variables: str) -> System:
-    keeps = "its whole history; ends after the run"
-    return System(name, store, "ours", f"concurrency 100{more}", keeps, 50_000, None, variables, "ours")
+def _ours(store: Store, settings: str = "concurrency 100") -> System:
+    return System(OURS, store, "ours", settings, _OURS_KEEPS, 50_000, None, kind="ours", parts=PARTS)
 
 
 def _bare(
@@ -106,8 +108,18 @@ def _bare_sqlite(synchronous: str, more: str = "") -> tuple[System, ...]:
 
 
 SYSTEMS = (
-    _ours("sqlite", more=", synchronous full (default)"),
-    _ours("sqlite", name=f"{OURS}, normal", more=", synchronous normal", DRUMLINE_STORE__SYNCHRONOUS="normal"),
+    _ours("sqlite", "concurrency 100, synchronous full (default)"),
+    System(
+        f"{OURS}, normal",
+        "sqlite",
+        "ours",
+        "concurrency 100, synchronous normal",
+        _OURS_KEEPS,
+        50_000,
+        None,
+        {"DRUMLINE_STORE__SYNCHRONOUS": "normal"},
+        "ours",
+    ),
     *_bare_sqlite("full"),
     *_bare_sqlite("normal", ", normal"),
     System("huey", "sqlite", "huey", "1 thread, does not sync", "nothing; gone before the run", 20_000, "huey"),
@@ -129,6 +141,8 @@ SYSTEMS = (
         "in memory, with snapshots each second",
         20_000,
         "fastapi-taskflow",
+        # A stream from another process would run there.
+        parts=("load", "idle"),
     ),
     _ours("postgres"),
     _bare("postgres", "bare, with history", "six columns; ends after the run"),

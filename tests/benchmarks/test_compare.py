@@ -1,6 +1,16 @@
 import pytest
 
-from benchmarks.peers.compare import MEASURES, find_best, find_gain, find_ratio, lay_out, make_rows, show_figures
+from benchmarks.peers.compare import (
+    MEASURES,
+    find_best,
+    find_gain,
+    find_ratio,
+    lay_out,
+    make_figures,
+    make_gains,
+    make_rows,
+    show_figures,
+)
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
 DRAIN, BULK, P50 = BY_NAME["drain"], BY_NAME["bulk"], BY_NAME["pick-up p50"]
@@ -35,6 +45,10 @@ def test_a_gain_is_the_median_of_one_measure_by_another_in_each_round():
     assert find_gain(rounds, "bulk", "drain") == 10.0
 
 
+def test_there_is_no_gain_without_both_measures():
+    assert find_gain([{"bulk": 10.0}], "bulk", "drain") is None
+
+
 def test_rounds_that_do_not_pair_are_refused():
     with pytest.raises(ValueError, match="shorter"):
         find_ratio([{"drain": 1.0}, {"drain": 1.0}], [{"drain": 1.0}], DRAIN)
@@ -57,6 +71,17 @@ def test_the_table_compares_each_setting_of_ours_with_the_bare_loop_of_the_same_
     found = {"ours": [{"drain": 30.0}], "ours, normal": [{"drain": 40.0}], "bare": [{"drain": 50.0}]}
     *_, last = make_rows(found, "ours", {"bare": "ours, normal"}, [])
     assert (last[0], last[4]) == ("ours, normal ÷ bare", "0.80")
+
+
+def test_the_figures_of_some_systems_are_a_table_of_their_own():
+    found = {"ours": [{"drain": 30.0, "bulk": 1.0}], "a": [{"drain": 2.0}]}
+    assert make_figures(found, ["ours"], [BULK, DRAIN]) == [["", "bulk, jobs/s", "drain, jobs/s"], ["ours", "1", "30"]]
+
+
+def test_what_more_jobs_in_waiting_cost_is_told_beside_what_few_cost():
+    found = {"ours": [{"1,000 waiting": 40.0, "1,000,000 waiting": 50.0}]}
+    (titles, cells) = make_gains(found, ["ours"])
+    assert dict(zip(titles, cells, strict=True))["1,000,000 waiting ÷ 1,000 waiting"] == "1.25"
 
 
 def test_a_table_is_markdown_with_columns_of_one_width():
