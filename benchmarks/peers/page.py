@@ -1,14 +1,17 @@
-"""The page `docs/benchmarks.md`, made of the last results of each store."""
+"""The page `docs/benchmarks.md` and its charts, made of the last results of each store."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.compare import OUR_MEASURES, lay_out, make_figures, make_gains, make_rows
+from benchmarks.peers.chart import Bar, draw_chart
+from benchmarks.peers.compare import DRAIN, OUR_MEASURES, find_median, lay_out, make_figures, make_gains, make_rows
 from benchmarks.peers.systems import OURS, STORES
 
 RESULTS = Path(".bench-results")
 PAGE = Path("docs/benchmarks.md")
+CHARTS = Path("docs/pictures")
 
 _HEAD = """# Beside other systems
 
@@ -36,12 +39,35 @@ Only ours is asked:
 *Bare* loops are the least that a queue on the store can do: the engine of the store, batches, and nothing around
 them. This page is written by `make bench ARGS=--page` from the last results of `make bench`.
 """
+_NOTHING = "No results of a full run are kept here yet.\n"
 
 
 def write_page() -> None:
-    """Write the page anew from the results that are there."""
+    """Write the page and the charts anew from the results that are there."""
     results = [json.loads(path.read_text()) for store in STORES if (path := RESULTS / f"{store}.json").exists()]
-    PAGE.write_text("\n".join([_HEAD, *(_section(result) for result in results)]))
+    PAGE.write_text(make_page(results))
+    for result in results:
+        (CHARTS / name_chart(result)).write_text(make_chart(result))
+
+
+def make_page(results: Sequence[dict[str, Any]]) -> str:
+    """What the measures mean, then a section for each store."""
+    return "\n".join([_HEAD, *(_section(result) for result in results)] if results else [_HEAD, _NOTHING])
+
+
+def make_chart(result: dict[str, Any]) -> str:
+    """The drain of every system on one store."""
+    found = {name: find_median(rounds, DRAIN) for name, rounds in result["found"].items()}
+    bars = [Bar(name, result["systems"][name]["kind"], rate) for name, rate in found.items() if rate is not None]
+    return draw_chart(_title_chart(result), bars)
+
+
+def name_chart(result: dict[str, Any]) -> str:
+    return f"benchmarks-{result['store']}.svg"
+
+
+def _title_chart(result: dict[str, Any]) -> str:
+    return f"{result['title']}: jobs a second, drained by one worker process"
 
 
 def keep(result: dict[str, Any]) -> Path:
@@ -80,6 +106,8 @@ def _section(result: dict[str, Any]) -> str:
             "```console",
             f"$ {result['command']}",
             "```",
+            "",
+            f"![{_title_chart(result)}]({CHARTS.name}/{name_chart(result)})",
             "",
             show(result),
             "",
