@@ -26,14 +26,15 @@ compare inside one table.
 - *Drain*: from the first job's first line until the store holds nothing unfinished. *CPU* is that of the worker.
 - *Pick-up*: from the call of enqueue to the first line of the job in a worker with nothing else to do, 200 jobs.
 - *Half load*: the same while another process enqueues about half as many jobs a second as the worker drained in this
-  round; *stream* is how many of those the worker started meanwhile.
+  round; *stream* is how many of those the worker started meanwhile. Where that is far less than half of the drain,
+  enqueueing took what the drain had for itself, and the wait is that of a backlog.
 - *Memory*: resident, of the worker and its children, after one job.
 
 Of CPU, pick-up, half load and memory less is better, so a ratio below 1 is in our favour; of the others, one above 1.
 Only ours is asked:
 
 - *Schedules*: how late the jobs of 1,000 schedules start, which are due one after another, ten milliseconds apart.
-- *Waiting*: what the store takes to claim and finish a job, in batches of 100, while so many wait.
+- *Waiting*: what the store takes to claim and finish a job while so many wait; the median of 500 batches of 100.
 - *At rest*: what a worker without work costs in 20 seconds; *calls* are transactions on Postgres, commands on Redis.
 
 *Bare* loops are the least that a queue on the store can do: the engine of the store, batches, and nothing around

@@ -1,6 +1,7 @@
 """Where a measurement takes place. The worker of each system imports its adapter anew, so the environment tells it."""
 
 import os
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ FOLDER_NAME = "DRUMLINE_BENCH_FOLDER"
 
 URL = os.environ.get(URL_NAME, "")
 FOLDER = Path(os.environ.get(FOLDER_NAME, "."))
+_REWRITING = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
 
 
 def ask_postgres(statement: str) -> int:
@@ -18,9 +20,16 @@ def ask_postgres(statement: str) -> int:
     return int(row[0])
 
 
-def analyze_postgres() -> None:
-    """Let the planner know the tables as they are, so that no drain depends on when autovacuum comes by."""
-    _postgres().execute("vacuum analyze")
+def settle_store() -> None:
+    """Let the server end what enqueues have given it to do, so that no figure depends on when it comes to that.
+
+    On Postgres the planner learns the tables as they are; on Redis a rewrite of the append-only file ends.
+    """
+    if URL.startswith("postgresql"):
+        _postgres().execute("vacuum analyze")
+    if URL.startswith("redis"):
+        while any(redis().info("persistence")[fact] for fact in _REWRITING):
+            time.sleep(0.1)
 
 
 @cache

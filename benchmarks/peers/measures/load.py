@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.peers.adapter import Adapter
 from benchmarks.peers.enqueueing import by_callers, in_best_way, one_by_one
-from benchmarks.peers.place import URL, analyze_postgres
+from benchmarks.peers.place import settle_store
 from benchmarks.peers.starts import read_counts, read_time
 from benchmarks.peers.worker import cpu_seconds, running, wait_until
 
@@ -18,8 +18,7 @@ async def measure(adapter: Adapter, jobs: int) -> dict[str, float]:
     await adapter.lay_out()
     await adapter.open()
     found = await enqueue_all(adapter, jobs)
-    if URL.startswith("postgresql"):
-        analyze_postgres()
+    settle_store()
     with running(adapter.worker_command) as worker:
         await wait_until(worker, lambda: any(read_counts(0, jobs)), "a job has started")
         before = cpu_seconds(worker)
