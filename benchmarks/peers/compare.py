@@ -103,18 +103,20 @@ def show_ratio(ratio: float | None) -> str:
 
 
 def make_figures(found: Found, names: Sequence[str], measures: Sequence[Measure]) -> list[list[str]]:
-    """A table of titles and of the figures of each of these systems."""
+    """A table of titles and of the figures of each of these systems; a measure that none of them has is left out."""
+    had = find_had(found, names, measures)
     return [
-        ["", *(measure.title for measure in measures)],
-        *([name, *(show_figures(found[name], measure) for measure in measures)] for name in names),
+        ["", *(measure.title for measure in had)],
+        *([name, *(show_figures(found[name], measure) for measure in had)] for name in names),
     ]
 
 
 def make_gains(found: Found, ours: Sequence[str]) -> list[list[str]]:
-    """A table of what one measure of ours is by another of the same."""
+    """A table of what one measure of ours is by another of the same; what none of ours has is left out."""
+    had = [pair for pair in GAINS if any(find_gain(found[name], *pair) is not None for name in ours)]
     return [
-        ["", *(f"{one} ÷ {other}" for one, other in GAINS)],
-        *([name, *(show_ratio(find_gain(found[name], one, other)) for one, other in GAINS)] for name in ours),
+        ["", *(f"{one} ÷ {other}" for one, other in had)],
+        *([name, *(show_ratio(find_gain(found[name], one, other)) for one, other in had)] for name in ours),
     ]
 
 
@@ -124,12 +126,23 @@ def make_rows(found: Found, ours: str, bare: Mapping[str, str], peers: Sequence[
     Each bare loop names the setting of ours that it is compared with.
     """
     rows = make_figures(found, list(found), MEASURES)
+    had = find_had(found, list(found), MEASURES)
     if peers:
-        rows.append([f"{ours} ÷ best peer", *(_show_best(found, ours, peers, measure) for measure in MEASURES)])
+        rows.append([f"{ours} ÷ best peer", *(_show_best(found, ours, peers, measure) for measure in had)])
     for other, beside in {**bare, **dict.fromkeys(peers, ours)}.items():
-        ratios = [find_ratio(found[beside], found[other], measure) for measure in MEASURES]
+        ratios = [find_ratio(found[beside], found[other], measure) for measure in had]
         rows.append([f"{beside} ÷ {other}", *(show_ratio(ratio) for ratio in ratios)])
     return rows
+
+
+def find_had(found: Found, names: Sequence[str], measures: Sequence[Measure]) -> list[Measure]:
+    """The measures that at least one of these systems has."""
+    return [measure for measure in measures if any(find_median(found[name], measure) is not None for name in names)]
+
+
+def has_columns(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a table tells more than names."""
+    return len(rows[0]) > 1
 
 
 def _show_best(found: Found, ours: str, peers: Sequence[str], measure: Measure) -> str:

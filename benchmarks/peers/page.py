@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.chart import Bar, draw_chart
-from benchmarks.peers.compare import DRAIN, OUR_MEASURES, find_median, lay_out, make_figures, make_gains, make_rows
+from benchmarks.peers.compare import (
+    DRAIN,
+    OUR_MEASURES,
+    find_median,
+    has_columns,
+    lay_out,
+    make_figures,
+    make_gains,
+    make_rows,
+)
 from benchmarks.peers.systems import OURS, STORES
 
 RESULTS = Path(".bench-results")
@@ -89,7 +98,7 @@ def show(result: dict[str, Any]) -> str:
         make_figures(found, ours, OUR_MEASURES),
         make_gains(found, ours),
     ]
-    return "\n\n".join(lay_out(table) for table in tables)
+    return "\n\n".join(lay_out(table) for table in tables if has_columns(table))
 
 
 def _section(result: dict[str, Any]) -> str:

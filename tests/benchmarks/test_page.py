@@ -45,6 +45,11 @@ def test_what_only_ours_is_asked_stands_apart():
     assert read_column(gains, "100 callers ÷ one by one") == {"drumline": "30"}
 
 
+def test_a_table_of_what_was_not_measured_is_left_out():
+    drained = {**RESULT, "found": {name: [{"drain": 1.0}] for name in RESULT["found"]}}
+    assert "\n\n" not in show(drained)
+
+
 def test_the_page_tells_of_each_store_when_how_and_with_what_it_was_measured():
     page = make_page([RESULT])
     for told in (
