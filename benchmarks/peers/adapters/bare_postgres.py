@@ -14,6 +14,7 @@ import psycopg
 import uvloop
 
 from benchmarks.peers import adapter
+from benchmarks.peers.grouping import Grouping
 from benchmarks.peers.place import URL, ask_postgres
 from benchmarks.peers.starts import note
 
@@ -42,6 +43,7 @@ insert into bare_history select id, queue, attempt, now(), args, '{"ended": "don
 
 class Adapter(adapter.Adapter):
     _connection: psycopg.AsyncConnection[Any]
+    _grouping: Grouping
 
     async def lay_out(self) -> None:
         async with await _connect() as connection:
@@ -49,20 +51,13 @@ class Adapter(adapter.Adapter):
 
     async def open(self) -> None:
         self._connection = await _connect()
-        self._turn = asyncio.Lock()
-        self._batch: list[str] = []
+        self._grouping = Grouping(self.enqueue_many)
 
     async def close(self) -> None:
         await self._connection.close()
 
     async def enqueue(self, number: int) -> None:
-        batch = self._batch
-        batch.append(_payload(number))
-        async with self._turn:
-            # Otherwise whoever had the turn has written this one too.
-            if batch is self._batch:
-                self._batch = []
-                await self._connection.execute(INSERT, (json.dumps(batch),))
+        await self._grouping.add(number)
 
     async def enqueue_many(self, numbers: Sequence[int]) -> None:
         await self._connection.execute(INSERT, (json.dumps([_payload(number) for number in numbers]),))

@@ -1,7 +1,8 @@
 """The bare Lua loop: the least that an acknowledged queue on Redis can do, with nothing around it.
 
 Jobs are members of a sorted set with their arguments in a hash; a script claims a batch into an in-flight set, another
-forgets what has ended. No history, attempts, leases, keys, counts or hints.
+forgets what has ended. Enqueues share a call whenever one is under way. No history, attempts, leases, keys, counts or
+hints.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import uvloop
 from redis.asyncio import Redis
 
 from benchmarks.peers import adapter
+from benchmarks.peers.grouping import Grouping
 from benchmarks.peers.place import URL, redis
 from benchmarks.peers.starts import note
 
@@ -48,16 +50,18 @@ redis.call('HDEL', KEYS[2], unpack(ARGV))
 class Adapter(adapter.Adapter):
     _client: Redis
     _enqueue: Any
+    _grouping: Grouping
 
     async def open(self) -> None:
         self._client = Redis.from_url(URL)
         self._enqueue = self._client.register_script(ENQUEUE)
+        self._grouping = Grouping(self.enqueue_many)
 
     async def close(self) -> None:
         await self._client.aclose()
 
     async def enqueue(self, number: int) -> None:
-        await self.enqueue_many([number])
+        await self._grouping.add(number)
 
     async def enqueue_many(self, numbers: Sequence[int]) -> None:
         await self._enqueue(keys=KEYS, args=[part for number in numbers for part in _item(number)])
