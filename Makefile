@@ -15,7 +15,7 @@ COMPILE := $(BIN)/python -m uv pip compile --quiet --upgrade --universal --pytho
 .PHONY: help demo test check matrix crash prove chaos soak bench bench-writers scale pictures docs cover format lock clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s%s\n", $$1, $$2 }'
 
 demo: $(VENV)/run.stamp  ## see it work: a small shop and its dashboard, on a SQLite file (ARGS=… passes options)
 	@$(BIN)/drumline demo $(ARGS)
