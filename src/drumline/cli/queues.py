@@ -86,7 +86,10 @@ async def _read(app: str | None, store: str | None) -> list[dict[str, Any]]:
 
 async def _set(app: str | None, store: str | None, names: list[str], reason: str, *, paused: bool) -> dict[str, bool]:
     from drumline.cli.app import reach
+    from drumline.model.options import check_name
 
+    for name in names:
+        check_name(name, "queue")
     unique = list(dict.fromkeys(names))
     async with reach(app, store) as client:
         change = client.queues.pause if paused else client.queues.resume

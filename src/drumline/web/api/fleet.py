@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from drumline.model.options import PRIVATE
+from drumline.model.options import PRIVATE, check_name
 from drumline.model.query import SeriesPoint
 from drumline.model.redact import Redactor
 from drumline.model.view import instant_text, options_json, replica_json
@@ -47,14 +47,14 @@ async def list_queues(ask: Ask) -> Response:
 
 async def pause_queue(ask: Ask) -> Response:
     """Let the queue give no more jobs; what runs goes on."""
-    name = ask.path["name"]
+    name = check_name(ask.path["name"], "queue")
     (changed,) = await ask.web.client(ask.who).queues.pause(name, reason=read_body(ask, Reason).reason)
     ask.tell("paused queue %s", name)
     return answer_json({"name": name, "changed": changed})
 
 
 async def resume_queue(ask: Ask) -> Response:
-    name = ask.path["name"]
+    name = check_name(ask.path["name"], "queue")
     (changed,) = await ask.web.client(ask.who).queues.resume(name, reason=read_body(ask, Reason).reason)
     ask.tell("resumed queue %s", name)
     return answer_json({"name": name, "changed": changed})
