@@ -12,6 +12,7 @@ from drumline.cli.supervise import Supervisor
 from drumline.clock import SystemClock
 from tests.end_to_end.band import linger, play
 from tests.end_to_end.fleet import COMMAND, Fleet, fleet, until
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -109,6 +110,22 @@ def test_an_address_is_served_by_one_process_and_not_by_many(band):
     ended = band.command("run", band.app, "--processes", "2", "--web", "127.0.0.1:0")
     assert ended.returncode == 2
     assert ended.stderr == b"drumline: --processes must be 1 with --web: an address is served by one process, got 2\n"
+
+
+def test_a_child_that_ends_while_it_is_asked_to_stop_has_ended_well(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["worker", "--store", f"sqlite:///{tmp_path / 'jobs.db'}"]
+
+    async def supervise() -> int:
+        supervisor = Supervisor(words, 2, "box", drain=False, clock=SystemClock())
+        running = asyncio.create_task(supervisor.run())
+        await eventually(lambda: len(psutil.Process().children()) == 2)
+        while not running.done():
+            supervisor.stop()
+            await asyncio.sleep(0)
+        return running.result()
+
+    assert [asyncio.run(supervise()) for _ in range(5)] == [0] * 5
 
 
 class Impatient(SystemClock):

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from drumline.cli.exits import Exit
@@ -63,7 +64,7 @@ class Supervisor:
         self._stopping.set()
         for child in self._children.values():
             if child.returncode is None:
-                child.send_signal(signal.SIGTERM)
+                _ask_to_stop(child)
 
     async def _keep(self, name: str) -> int:
         """Start this child, again and again, until it has ended for good."""
@@ -99,9 +100,16 @@ class Supervisor:
         )
         self._children[name] = child
         if self._stopping.is_set():
-            child.send_signal(signal.SIGTERM)
+            _ask_to_stop(child)
         logger.info("process %s is pid %d", name, child.pid)
         return await child.wait()
+
+
+def _ask_to_stop(child: asyncio.subprocess.Process) -> None:
+    # Not by its own method: that looks first whether the child has ended, and one that just has is then unknown to the
+    # thread that waits for its exit code.
+    with suppress(ProcessLookupError):
+        os.kill(child.pid, signal.SIGTERM)
 
 
 def _environment(name: str, environ: Mapping[str, str]) -> dict[str, str]:
