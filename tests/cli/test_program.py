@@ -191,6 +191,17 @@ def test_a_scheduler_fires_and_runs_nothing(folder):
     assert {(job.state, job.attempt) for job in jobs} == {(JobState.READY, 0)}
 
 
+def test_many_signals_before_the_start_are_no_failure(folder):
+    (folder / "slow_shop.py").write_text(f"print('here', flush=True)\nimport time\ntime.sleep({DEADLINE})\n{APP}")
+    words = [DRUMLINE, "run", "slow_shop:drum"]
+    with subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        while worker.poll() is None:
+            worker.terminate()
+        assert worker.returncode == 0
+
+
 def test_a_signal_before_the_start_is_no_failure(folder):
     (folder / "slow_shop.py").write_text(f"print('here', flush=True)\nimport time\ntime.sleep({DEADLINE})\n{APP}")
     words = [DRUMLINE, "run", "slow_shop:drum"]

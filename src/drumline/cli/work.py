@@ -110,7 +110,7 @@ def start(
     # Until the worker listens, a polite end is the same as Ctrl-C: nothing has been claimed. A shell lets what it
     # starts in the background ignore Ctrl-C, and the polite end would be ignored with it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt_once)
     try:
         drum = load_app(name)
         set_up_logging(drum.settings.log.level, drum.settings.log.format)
@@ -119,6 +119,12 @@ def start(
         run_alone(_work(drum, role, pages, options))
     except KeyboardInterrupt:
         logger.info("stopped before the first claim")
+
+
+def _interrupt_once(*_: object) -> None:
+    # Asked again while it leaves, it is leaving already: that must not turn a polite end into a failure.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _start_many(
