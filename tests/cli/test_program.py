@@ -202,6 +202,17 @@ def test_many_signals_before_the_start_are_no_failure(folder):
         assert worker.returncode == 0
 
 
+def test_a_signal_that_an_import_has_swallowed_is_heeded_all_the_same(folder):
+    wait = f"    print('here', flush=True)\n    time.sleep({DEADLINE})\n"
+    (folder / "deaf_shop.py").write_text(f"import time\ntry:\n{wait}except KeyboardInterrupt:\n    pass\n{APP}")
+    words = [DRUMLINE, "run", "deaf_shop:drum"]
+    with subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        worker.terminate()
+        assert worker.wait(DEADLINE) == 0
+
+
 def test_a_signal_before_the_start_is_no_failure(folder):
     (folder / "slow_shop.py").write_text(f"print('here', flush=True)\nimport time\ntime.sleep({DEADLINE})\n{APP}")
     words = [DRUMLINE, "run", "slow_shop:drum"]

@@ -110,21 +110,35 @@ def start(
     # Until the worker listens, a polite end is the same as Ctrl-C: nothing has been claimed. A shell lets what it
     # starts in the background ignore Ctrl-C, and the polite end would be ignored with it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, _interrupt_once)
+    early = _EarlyEnd()
+    signal.signal(signal.SIGTERM, early)
     try:
         drum = load_app(name)
         set_up_logging(drum.settings.log.level, drum.settings.log.format)
         options = {"queues": _read_queues(queues), "concurrency": concurrency, "drain": drain}
         pages = None if web is None else open_pages(web, auth, dev=dev)
-        run_alone(_work(drum, role, pages, options))
+        run_alone(_work(drum, role, pages, options, early))
     except KeyboardInterrupt:
+        _heed_no_more_signals()
         logger.info("stopped before the first claim")
 
 
-def _interrupt_once(*_: object) -> None:
-    # Asked again while it leaves, it is leaving already: that must not turn a polite end into a failure.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.raise_signal(signal.SIGINT)
+class _EarlyEnd:
+    """What SIGTERM does before the worker listens: it interrupts once, and is remembered."""
+
+    def __init__(self) -> None:
+        self._is_asked = False
+
+    def __call__(self, *_: object) -> None:
+        # Asked again while it leaves, it is leaving already: that must not turn a polite end into a failure.
+        if not self._is_asked:
+            self._is_asked = True
+            signal.raise_signal(signal.SIGINT)
+
+    def check(self) -> None:
+        """Leave now, if it was asked for: a module that is being imported may swallow an interruption."""
+        if self._is_asked:
+            raise KeyboardInterrupt
 
 
 def _start_many(
@@ -161,18 +175,27 @@ def _read_queues(text: str | None) -> list[str] | None:
 
 
 async def _work(
-    drum: Drumline, role: Role, pages: tuple[socket.socket, Any] | None, options: Mapping[str, Any]
+    drum: Drumline,
+    role: Role,
+    pages: tuple[socket.socket, Any] | None,
+    options: Mapping[str, Any],
+    early: _EarlyEnd,
 ) -> None:
     async with drum:
+        early.check()
         logger.info(_describe(drum, role, options))
         if pages is None:
             await drum.run(role=role, **options)
         else:
             await serve_pages(drum, *pages, role, **options)
-        # All is written and given back: an impatient third signal must not turn that into a failure.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
+        _heed_no_more_signals()
         logger.info("stopped")
+
+
+def _heed_no_more_signals() -> None:
+    """All is written and given back: an impatient signal must not turn that into a failure."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _describe(drum: Drumline, role: Role, options: Mapping[str, Any]) -> str:
