@@ -124,6 +124,21 @@ async def test_a_lost_claim_cancels_the_coroutine_and_nothing_is_written(kit, wo
     assert len(kit.heard(ClaimLost)) == 1
 
 
+async def test_a_claim_that_was_finished_while_a_beat_was_under_way_is_not_lost(kit):
+    async def nothing() -> None: ...
+
+    job_id = kit.enqueue(kit.task(nothing))
+    hold = kit.wire.hold_reply("finish")
+    async with kit.working() as worker:
+        await eventually(lambda: hold.waiting)
+        # The outcome is written, and nobody here knows: to a beat the claim is one that the store does not have.
+        await beat_once(kit, worker)
+        await beat_once(kit, worker)
+        hold.let_go()
+        await eventually(lambda: len(worker.executions) == 0)
+    assert (kit.state(job_id), kit.heard(ClaimLost), kit.heard(StaleWrite)) == ("done", [], [])
+
+
 async def test_a_thread_whose_claim_was_lost_can_see_it_and_nothing_of_it_is_written(kit, work):
     job_id = kit.enqueue(kit.task(work.in_thread))
     async with kit.working() as worker:

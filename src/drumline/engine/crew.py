@@ -291,7 +291,8 @@ class Crew:
         self._ticking.wake()
         # Once each: every beat says it again until the task has ended.
         for execution in self._running_of(beat.lost):
-            if execution.held:
+            # One whose outcome is on its way may be gone because that was applied: its own answer will tell.
+            if execution.held and not self.recorder.has_outcome(execution.ref):
                 self.recorder.lost(execution.ref, "beat")
                 execution.interrupt(Reason.LOST)
         for execution in self._running_of(beat.cancelling):

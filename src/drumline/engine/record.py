@@ -66,6 +66,10 @@ class Recorder:
         """Outcomes that are not yet written."""
         return len(self._outcomes)
 
+    def has_outcome(self, ref: ClaimRef) -> bool:
+        """Whether it is decided how this claim ended, and the store's answer has yet to come."""
+        return ref in self._outcomes
+
     @property
     def idle(self) -> bool:
         return not (self._outcomes or self._notes or self._talking)
