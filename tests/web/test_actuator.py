@@ -9,6 +9,7 @@ from drumline.events import ClaimLost, StaleWrite
 from drumline.model.replica import ReplicaInfo
 from drumline.web import metrics
 from drumline.web.metrics import OTHER, Labels
+from tests.support.waiting import eventually
 from tests.web.browser import Browser, bearer
 from tests.web.shapes import OF_A_SCHEDULE, OF_A_TASK
 from tests.web.shop import AUTH, TOKENS, make_shop, serve, work_off
@@ -68,13 +69,18 @@ async def test_two_replicas_differ_by_nothing_but_their_names(monkeypatch):
 
 
 async def test_private_queues_are_not_shown(admin, drum):
-    ran = []
+    ran: list[str] = []
+    leaving = asyncio.Event()
 
     @drum.schedule(every="1h", coordination="per_replica", run_on_startup=True, max_attempts=1)
     async def warm(ctx: Context) -> None:
         ran.append(ctx.queue)
 
-    await work_off(drum)
+    # Not a drain, which may end before the tick of the start was fired.
+    running = asyncio.create_task(drum.run(until=leaving))
+    await eventually(lambda: ran, 20)
+    leaving.set()
+    await running
     assert [queue[0] for queue in ran] == ["@"]
     assert "@" not in (await admin.get("/actuator/jobs")).text
     assert "@" not in (await admin.get("/actuator/metrics")).text
