@@ -10,7 +10,10 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -191,34 +194,37 @@ def test_a_scheduler_fires_and_runs_nothing(folder):
     assert {(job.state, job.attempt) for job in jobs} == {(JobState.READY, 0)}
 
 
-def test_many_signals_before_the_start_are_no_failure(folder):
-    (folder / "slow_shop.py").write_text(f"print('here', flush=True)\nimport time\ntime.sleep({DEADLINE})\n{APP}")
+# Says that it is being imported, and takes its time.
+SLOW = f"print('here', flush=True)\nimport time\ntime.sleep({DEADLINE})\n"
+
+
+@contextmanager
+def starting(folder: Path, module: str) -> Iterator[subprocess.Popen[str]]:
+    """A worker that is importing this module, and gets no further."""
+    (folder / "slow_shop.py").write_text(module)
     words = [DRUMLINE, "run", "slow_shop:drum"]
     with subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         worker.stdout.readline()
+        yield worker
+
+
+def test_a_signal_before_the_start_is_no_failure(folder):
+    with starting(folder, SLOW + APP) as worker:
+        worker.terminate()
+        assert worker.wait(DEADLINE) == 0
+
+
+def test_many_signals_before_the_start_are_no_failure(folder):
+    with starting(folder, SLOW + APP) as worker:
         while worker.poll() is None:
             worker.terminate()
         assert worker.returncode == 0
 
 
 def test_a_signal_that_an_import_has_swallowed_is_heeded_all_the_same(folder):
-    wait = f"    print('here', flush=True)\n    time.sleep({DEADLINE})\n"
-    (folder / "deaf_shop.py").write_text(f"import time\ntry:\n{wait}except KeyboardInterrupt:\n    pass\n{APP}")
-    words = [DRUMLINE, "run", "deaf_shop:drum"]
-    with subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as worker:
-        assert worker.stdout is not None
-        worker.stdout.readline()
-        worker.terminate()
-        assert worker.wait(DEADLINE) == 0
-
-
-def test_a_signal_before_the_start_is_no_failure(folder):
-    (folder / "slow_shop.py").write_text(f"print('here', flush=True)\nimport time\ntime.sleep({DEADLINE})\n{APP}")
-    words = [DRUMLINE, "run", "slow_shop:drum"]
-    with subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as worker:
-        assert worker.stdout is not None
-        worker.stdout.readline()
+    swallowing = f"try:\n{indent(SLOW, '    ')}except KeyboardInterrupt:\n    pass\n"
+    with starting(folder, swallowing + APP) as worker:
         worker.terminate()
         assert worker.wait(DEADLINE) == 0
 
