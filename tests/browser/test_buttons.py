@@ -100,6 +100,31 @@ def test_reschedule_a_job(visitor, stage):
     assert state_of(stage, job) is JobState.DELAYED
 
 
+# Goes to another field of the question as soon as that is on the screen, and hears when htmx is done with it.
+HURRY = """
+new MutationObserver((_, observer) => {
+  if (!document.querySelector("dialog[open] #confirm-reason")) return;
+  observer.disconnect();
+  document.getElementById("confirm-reason").focus();
+}).observe(document, { subtree: true, childList: true, attributes: true });
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.target.id === "dialog") document.body.dataset.settled = "true";
+});
+"""
+
+
+def test_a_question_leaves_the_focus_where_it_was_put(chromium, stage):
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(stage.address)
+    page.goto(stage.url(f"/jobs/{stage.enqueue('send_mail', user_id=1)}"))
+    page.evaluate(HURRY)
+    press(page, "Reschedule")
+    expect(page.locator("body[data-settled]")).to_be_attached()
+    expect(page.get_by_label("Why?")).to_be_focused()
+    context.close()
+
+
 def test_pause_and_resume_a_queue(visitor, stage):
     stage.enqueue("send_mail", user_id=1)
     visitor.goto(stage.url("/queues"))
