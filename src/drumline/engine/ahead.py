@@ -12,7 +12,7 @@ from drumline.engine.execution import Execution
 __all__ = ["Ahead"]
 
 # The most that is claimed ahead, and how long it may wait before others get it: then the guess was wrong.
-MOST_AHEAD = 400
+MOST_AHEAD = 1000
 LONGEST_WAIT = 0.25
 # A job costs a store less in a large claim than in a small one: where a claim takes less than this, it is as large as
 # if it took so long.

@@ -120,7 +120,8 @@ class Crew:
             replica=self.id,
             queues=self.served,
             tasks=self._tasks_by_executor(),
-            most_unwritten=max(2 * options.concurrency, LARGEST_BATCH),
+            # While one batch is written, the next comes together.
+            most_unwritten=2 * max(options.concurrency, LARGEST_BATCH),
             poll=self.hints.poll_interval,
             clock=self._clock,
             rules=self.rules,
