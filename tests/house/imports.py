@@ -28,6 +28,8 @@ STORE_LAYERS = {
     "files": 4,
     "rows": 4,
     "forks": 4,
+    "replies": 4,
+    "hands": 5,
     "relational": 5,
     **dict.fromkeys(CONCRETE_STORES, 6),
     "open": 7,

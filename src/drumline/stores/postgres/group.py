@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -12,20 +11,21 @@ from drumline.errors import StoreUnreachable
 from drumline.model.job import Enqueued, NewJob
 from drumline.stores.base import MOST_JOBS
 from drumline.stores.postgres.session import Sessions
+from drumline.stores.replies import Asked, LoopReply, Reply, deliver
 
 __all__ = ["Group"]
 
 Enqueue = Callable[[Sequence[NewJob]], list[Enqueued]]
 
 
-class _Call:
-    """One caller's jobs, and where the answers go."""
+class _Call(Asked):
+    """One caller's jobs."""
 
-    __slots__ = ("jobs", "reply")
+    __slots__ = ("jobs",)
 
-    def __init__(self, jobs: Sequence[NewJob]) -> None:
+    def __init__(self, jobs: Sequence[NewJob], reply: Reply) -> None:
+        super().__init__(reply)
         self.jobs = jobs
-        self.reply: Future[list[Enqueued]] = Future()
 
 
 class Group:
@@ -44,20 +44,20 @@ class Group:
 
     def call(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Enqueue, blocking this thread."""
-        call = _Call(jobs)
-        if self._join(call):
+        reply: Future[list[Enqueued]] = Future()
+        if self._join(_Call(jobs, reply)):
             # Nobody is under way: without another thread, it is done a little sooner.
             self._serve_next()
             self._go_on()
-        return call.reply.result()
+        return reply.result()
 
     async def wait(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Enqueue, and wait on this event loop."""
-        call = _Call(jobs)
-        if self._join(call):
-            self._sessions.submit(self._serve)
-        # Shielded: the others' answers do not depend on whether this caller still waits.
-        return await asyncio.shield(asyncio.wrap_future(call.reply))
+        """Enqueue, and wait on this event loop. The others are answered whether this caller still waits or not."""
+        reply = LoopReply()
+        if self._join(_Call(jobs, reply)):
+            self._sessions.hands.give(self._serve)
+        answers: list[Enqueued] = await reply.future
+        return answers
 
     def _join(self, call: _Call) -> bool:
         """Stand in line, and say whether to lead it."""
@@ -71,7 +71,7 @@ class Group:
             if not self._waiting:
                 self._is_busy = False
                 return
-        self._sessions.submit(self._serve)
+        self._sessions.hands.give(self._serve)
 
     def _serve(self) -> None:
         while self._serve_next():
@@ -87,9 +87,10 @@ class Group:
             answers = iter(self._enqueue(jobs))
         except Exception as error:  # noqa: BLE001 - given to the callers
             self._fail(calls, error)
-            return True
-        for call in calls:
-            call.reply.set_result(list(islice(answers, len(call.jobs))))
+        else:
+            for call in calls:
+                call.answer = list(islice(answers, len(call.jobs)))
+        deliver(calls)
         return True
 
     def _take(self) -> list[_Call]:
@@ -109,10 +110,10 @@ class Group:
         """Fail one caller; several are served one by one, so that each meets only its own error."""
         if len(calls) == 1 or isinstance(error, StoreUnreachable):
             for call in calls:
-                call.reply.set_exception(error)
+                call.error = error
             return
         for call in calls:
             try:
-                call.reply.set_result(self._enqueue(call.jobs))
+                call.answer = self._enqueue(call.jobs)
             except Exception as own:  # noqa: BLE001 - given to the caller
-                call.reply.set_exception(own)
+                call.error = own

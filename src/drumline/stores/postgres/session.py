@@ -5,10 +5,8 @@ Blocking callers use their own thread; awaiting ones are served by a few threads
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import psycopg
@@ -17,6 +15,7 @@ from drumline.clock import pause
 from drumline.errors import StoreUnreachable
 from drumline.failpoint import failpoint
 from drumline.stores.forks import keep_open
+from drumline.stores.hands import Hands
 from drumline.stores.postgres.connect import (
     LOCK_PATIENCE,
     Bound,
@@ -52,12 +51,13 @@ class Sessions:
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        # Where an event loop waits, or nobody does.
+        self.hands = Hands(_THREADS, "drumline-postgres")
         self._begin()
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._shelf: list[Connection] = []
-        self._executor: ThreadPoolExecutor | None = None
         self._is_checked = False
 
     # Steps, each blocking this thread.
@@ -74,30 +74,18 @@ class Sessions:
         """Run an operation that only reads, on one state of the store."""
         return self._run(lambda connection: self._run_inside(connection, _BEGIN_READING, make, step), step)
 
-    # Threads.
-
-    def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Run the work in one of the threads."""
-        with self._lock:
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="drumline-postgres")
-            return self._executor.submit(work)
-
-    async def wait(self, work: Callable[[], T]) -> T:
-        """Run the work in one of the threads; its answer comes to this event loop."""
-        return await asyncio.wrap_future(self.submit(work))
+    # Life.
 
     def close(self) -> None:
         """Do what was begun, then give back threads and connections."""
-        # What was begun may hand over to another thread before it ends.
-        while executor := self._take_executor():
-            executor.shutdown(wait=True)
+        self.hands.close()
         self._clear_shelf()
         self._is_checked = False
 
     def forget(self) -> None:
         """In a child process: threads, locks and connections are the parent's."""
-        keep_open((self._shelf, self._executor))
+        keep_open(self._shelf)
+        self.hands.forget()
         self._begin()
 
     # Connections.
@@ -187,11 +175,6 @@ class Sessions:
 
     def _bind(self, cursor: Any) -> Bound:
         return Bound(cursor, self._place, is_ours=True)
-
-    def _take_executor(self) -> ThreadPoolExecutor | None:
-        with self._lock:
-            executor, self._executor = self._executor, None
-            return executor
 
     def _clear_shelf(self) -> None:
         with self._lock:

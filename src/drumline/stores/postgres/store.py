@@ -231,7 +231,7 @@ class PostgresStore:
     # Steps, in both colours.
 
     def _op(self, work: Callable[[], T]) -> Op[T]:
-        return Op(work, lambda: self._sessions.wait(work))
+        return Op(work, lambda: self._sessions.hands.wait(work))
 
     def _state(self, make: Make[T]) -> Op[T]:
         """An operation of one statement."""
@@ -255,7 +255,7 @@ class PostgresStore:
 
     def _told(self, run: Run, make: Make[T], step: Step) -> T:
         answer: T = run(make, step)
-        self._hints.tell(step)
+        self._hints.tell_here(step)
         return answer
 
     def _close(self) -> None:
@@ -281,7 +281,7 @@ class PostgresStore:
         step = Step()
         store_id = self._store_id
         if store_id is None:
-            store_id = await self._sessions.wait(self._find_store_id)
+            store_id = await self._sessions.hands.wait(self._find_store_id)
         answers = await run_inside_async(tx, self.place, store_id, make, step)
         self._tell_after_commit(tx, step)
         return answers

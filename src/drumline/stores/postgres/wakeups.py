@@ -1,8 +1,7 @@
 """Hints: told at once inside this process, and by NOTIFY to the rest of the fleet.
 
-A NOTIFY inside the step that has news would let commits wait for each other. So it is sent after the commit, on a
-connection of its own, at most once in a while: the first hint goes out at once, and what comes in the pause after it
-goes out together.
+A NOTIFY inside the step that has news would let commits wait for each other. So it is sent after the commit, by
+itself, at most once in a while: the first hint goes out at once, and what comes in the rest after it goes out together.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import logging
 import os
 import select
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 
@@ -35,7 +34,7 @@ logger = logging.getLogger("drumline.postgres")
 _SQL = read_statements(__package__, "wakeups.sql")
 _ENDED = topic.ended("")
 # Between two messages of one process, in seconds.
-_PAUSE = 0.02
+_REST = 0.02
 # After an enqueue in a transaction whose commit nobody tells of.
 _TRAILING = (0.02, 0.2)
 # After an error, and between two looks whether the server is still there.
@@ -100,7 +99,8 @@ class Hints:
         # Whoever hears its own messages, was told already.
         self._me = fresh_id()
         self._unsent: set[Topic] = set()
-        self._is_sending = False
+        self._is_speaking = False
+        self._rests_until = float("-inf")
         self._later: list[tuple[float, Step]] = []
         self._is_waiting = False
         self._hurry = threading.Event()
@@ -109,11 +109,28 @@ class Hints:
         self._life: _Life | None = None
 
     def tell(self, step: Step) -> None:
-        """Pass on what a commit of this process has news about."""
+        """Pass on what a commit of this process has news about, without waiting for the server."""
+        self._tell(step, self._sessions.hands.give)
+
+    def tell_here(self, step: Step) -> None:
+        """The same in this thread, which may wait: the fleet knows sooner."""
+        self._tell(step, lambda speak: speak())
+
+    def _tell(self, step: Step, do: Callable[[Callable[[], None]], None]) -> None:
         if self._hub:
             self._hub.tell([*step.topics, *step.ended])
-        if step.topics:
-            self._send(step.topics)
+        if not step.topics:
+            return
+        with self._lock:
+            self._unsent.update(step.topics)
+            if self._is_speaking:
+                return
+            self._is_speaking = True
+            is_rested = self._timer.monotonic() >= self._rests_until
+        if is_rested:
+            do(self._begin_to_speak)
+        else:
+            self._sessions.hands.give(self._speak)
 
     def tell_later(self, step: Step) -> None:
         """Pass on what will be news once somebody else commits: soon, and a little later."""
@@ -123,7 +140,7 @@ class Hints:
             if self._is_waiting:
                 return
             self._is_waiting = True
-        self._sessions.submit(self._trail)
+        self._sessions.hands.give(self._trail)
 
     @contextmanager
     def hurried(self) -> Iterator[None]:
@@ -158,22 +175,31 @@ class Hints:
 
     # Speak.
 
-    def _send(self, topics: Iterable[Topic]) -> None:
-        with self._lock:
-            self._unsent.update(topics)
-            if self._is_sending:
-                return
-            self._is_sending = True
-        self._sessions.submit(self._speak)
+    def _begin_to_speak(self) -> None:
+        self._say_unsent()
+        if self._has_unsent():
+            self._sessions.hands.give(self._speak)
 
     def _speak(self) -> None:
-        while topics := self._take_unsent():
-            messages = json_text(list(_split(self._me, sorted(topics))))
-            params = {"channel": self._channel, "messages": messages}
-            # Hints are only hints: whoever works with the store meets the error itself.
-            with suppress(StoreError):
-                self._sessions.run_statement(lambda _: _only_do(Statement(_SQL["notify"], params)), Step())  # noqa: B023 - run at once
-            pause(_PAUSE)
+        """Say what there is to say, and rest in between."""
+        while self._has_unsent():
+            pause(max(0.0, self._rests_until - self._timer.monotonic()))
+            self._say_unsent()
+
+    def _has_unsent(self) -> bool:
+        """Whether there is more to say; if not, the next one who has something speaks."""
+        with self._lock:
+            self._is_speaking = bool(self._unsent)
+            return self._is_speaking
+
+    def _say_unsent(self) -> None:
+        with self._lock:
+            topics, self._unsent = self._unsent, set()
+        params = {"channel": self._channel, "messages": json_text(list(_split(self._me, sorted(topics))))}
+        # Hints are only hints: whoever works with the store meets the error itself.
+        with suppress(StoreError):
+            self._sessions.run_statement(lambda _: _only_do(Statement(_SQL["notify"], params)), Step())
+        self._rests_until = self._timer.monotonic() + _REST
 
     def _trail(self) -> None:
         while True:
@@ -189,12 +215,6 @@ class Hints:
             if wait <= 0:
                 return
             self._hurry.wait(wait)
-
-    def _take_unsent(self) -> set[Topic]:
-        with self._lock:
-            topics, self._unsent = self._unsent, set()
-            self._is_sending = bool(topics)
-            return topics
 
     # Hear.
 

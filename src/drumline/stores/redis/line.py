@@ -25,6 +25,7 @@ from drumline.stores.redis.confirm import CONFIRMATIONS, find_doubt, refuse
 from drumline.stores.redis.connect import AWAY, SCHEMA, Server, translate
 from drumline.stores.redis.pack import pack_groups
 from drumline.stores.redis.scripts import SCRIPTS
+from drumline.stores.replies import Asked, LoopReply, Reply, deliver
 
 __all__ = ["Line"]
 
@@ -38,26 +39,14 @@ _MOST_JOBS = 1_000
 _MIGRATE = "migrate"
 
 
-class _Sent:
-    """One call on its way: what it asks, and where its answer goes."""
+class _Sent(Asked):
+    """One call on its way."""
 
-    __slots__ = ("answer", "call", "error", "reply")
+    __slots__ = ("call",)
 
-    def __init__(self, call: Call, reply: Future[Any] | _LoopReply) -> None:
+    def __init__(self, call: Call, reply: Reply) -> None:
+        super().__init__(reply)
         self.call = call
-        self.reply = reply
-        self.answer: Any = None
-        self.error: Exception | None = None
-
-
-class _LoopReply:
-    """Where an answer for an event loop goes."""
-
-    __slots__ = ("future", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.future: asyncio.Future[Any] = loop.create_future()
 
 
 class Line:
@@ -80,7 +69,7 @@ class Line:
 
     def submit(self, call: Call) -> asyncio.Future[Any]:
         """Make the call; its answer comes to this event loop."""
-        reply = _LoopReply(asyncio.get_running_loop())
+        reply = LoopReply()
         self._put(_Sent(call, reply))
         return reply.future
 
@@ -119,7 +108,7 @@ class Line:
         while sent := self._take():
             self._serve(sent)
             failpoint("store.committed")
-            _deliver(sent)
+            deliver(sent)
 
     def _take(self) -> list[_Sent]:
         """What has queued up; nothing when the thread shall end."""
@@ -268,34 +257,3 @@ def _fail(groups: Sequence[Sequence[_Sent]], error: Exception, shown: str) -> No
         for one in group:
             one.error = translate(error, shown)
             one.error.__cause__ = error if one.error is not error else None
-
-
-def _deliver(sent: Sequence[_Sent]) -> None:
-    """Give each caller its answer, or its error."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Sent]] = {}
-    for one in sent:
-        if isinstance(one.reply, _LoopReply):
-            by_loop.setdefault(one.reply.loop, []).append(one)
-        elif one.error is not None:
-            one.reply.set_exception(one.error)
-        else:
-            one.reply.set_result(one.answer)
-    for loop, group in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_answer_all, group)
-        except RuntimeError:
-            # The loop has closed, and with it all who waited there.
-            continue
-
-
-def _answer_all(sent: Sequence[_Sent]) -> None:
-    for one in sent:
-        assert isinstance(one.reply, _LoopReply)
-        future = one.reply.future
-        # A caller who was cancelled is no longer there to get it.
-        if future.done():
-            continue
-        if one.error is not None:
-            future.set_exception(one.error)
-        else:
-            future.set_result(one.answer)

@@ -1,18 +1,17 @@
-"""Operations on their way through a thread: what is asked, and where the answer goes."""
+"""Operations on their way through a thread, alone or joined with their neighbours."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from itertools import islice, pairwise
 from typing import Any, Generic, TypeVar
 
 from drumline.stores.base import MOST_JOBS
+from drumline.stores.replies import Asked, Reply
 from drumline.stores.sqlite.step import Step
 from drumline.stores.statements import Operation
 
-__all__ = ["BatchCall", "Call", "Join", "LoopReply", "Make", "deliver", "find_batch"]
+__all__ = ["BatchCall", "Call", "Join", "Make", "find_batch"]
 
 T = TypeVar("T")
 
@@ -21,17 +20,15 @@ Make = Callable[[Step], Operation[T]]
 Join = Callable[[Step, Sequence[Any]], Operation[list[Any]]]
 
 
-class Call(Generic[T]):
-    """One operation on its way through a thread, and where its answer goes."""
+class Call(Asked, Generic[T]):
+    """One operation on its way through a thread."""
 
-    __slots__ = ("answer", "error", "is_urgent", "make", "reply")
+    __slots__ = ("is_urgent", "make")
 
     def __init__(self, make: Make[T], reply: Reply, *, is_urgent: bool) -> None:
+        super().__init__(reply)
         self.make = make
-        self.reply = reply
         self.is_urgent = is_urgent
-        self.answer: T | None = None
-        self.error: Exception | None = None
 
 
 class BatchCall(Call[list[Any]]):
@@ -43,19 +40,6 @@ class BatchCall(Call[list[Any]]):
         super().__init__(lambda step: join(step, items), reply, is_urgent=False)
         self.items = items
         self.join = join
-
-
-class LoopReply:
-    """Where an answer for an event loop goes. A caller who was cancelled is no longer there to get it."""
-
-    __slots__ = ("future", "loop")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.future: asyncio.Future[Any] = loop.create_future()
-
-
-Reply = LoopReply | Future[Any]
 
 
 def find_batch(calls: Sequence[Call[Any]], first: int) -> list[Any]:
@@ -70,33 +54,3 @@ def find_batch(calls: Sequence[Call[Any]], first: int) -> list[Any]:
             break
         group.append(following)
     return group
-
-
-def deliver(calls: Sequence[Call[Any]]) -> None:
-    """Give each caller its answer, or its error."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Call[Any]]] = {}
-    for call in calls:
-        if isinstance(call.reply, LoopReply):
-            by_loop.setdefault(call.reply.loop, []).append(call)
-        elif call.error is not None:
-            call.reply.set_exception(call.error)
-        else:
-            call.reply.set_result(call.answer)
-    for loop, group in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_answer_all, group)
-        except RuntimeError:
-            # The loop has closed, and with it all who waited there.
-            continue
-
-
-def _answer_all(calls: Sequence[Call[Any]]) -> None:
-    for call in calls:
-        assert isinstance(call.reply, LoopReply)
-        future = call.reply.future
-        if future.done():
-            continue
-        if call.error is not None:
-            future.set_exception(call.error)
-        else:
-            future.set_result(call.answer)

@@ -22,7 +22,8 @@ from drumline.errors import StoreUnusable
 from drumline.failpoint import failpoint
 from drumline.model.instant import to_millis
 from drumline.stores.forks import keep_open
-from drumline.stores.sqlite.calls import BatchCall, Call, Join, LoopReply, Make, deliver, find_batch
+from drumline.stores.replies import LoopReply, deliver
+from drumline.stores.sqlite.calls import BatchCall, Call, Join, Make, find_batch
 from drumline.stores.sqlite.claim import demote
 from drumline.stores.sqlite.connect import PATIENCE, Place, translate
 from drumline.stores.sqlite.step import Step, settle
@@ -62,13 +63,13 @@ class Worker:
 
     def submit(self, make: Make[T], *, is_urgent: bool = False) -> asyncio.Future[T]:
         """Run the operation; its answer comes to this event loop."""
-        reply = LoopReply(asyncio.get_running_loop())
+        reply = LoopReply()
         self._put(Call(make, reply, is_urgent=is_urgent))
         return reply.future
 
     def submit_batch(self, items: Sequence[Any], join: Join) -> asyncio.Future[list[Any]]:
         """Run an operation on many items, perhaps together with others; its answer comes to this event loop."""
-        reply = LoopReply(asyncio.get_running_loop())
+        reply = LoopReply()
         self._put(BatchCall(items, join, reply))
         return reply.future
 
