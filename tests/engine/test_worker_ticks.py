@@ -1,5 +1,6 @@
 """A worker at work fires ticks and runs their jobs, whatever its store does."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -81,3 +82,13 @@ async def test_a_replica_runs_its_own_ticks_and_leaves_none_behind(kit):
         assert worker.served() == ("*",)
         await kit.pass_time(lambda: ended(kit) == ["done"])
         assert worker.served() == (private_queue(worker.id), "*")
+
+
+async def test_draining_waits_for_the_ticks_of_the_start(kit):
+    kit.task(job)
+    kit.schedules["tock"] = every(3600, run_on_startup=True)
+    kit.wire.fail("fire", times=3)
+    run = asyncio.create_task(kit.worker(drain=True).run())
+    await kit.pass_time(run.done)
+    run.result()
+    assert ended(kit) == ["done"]

@@ -10,7 +10,7 @@ import pytest
 
 from drumline.stores.hands import Hands
 
-pytestmark = pytest.mark.anyio
+pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture

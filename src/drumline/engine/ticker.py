@@ -132,6 +132,11 @@ class Ticker:
         self._is_declared = False
 
     @property
+    def has_started(self) -> bool:
+        """Whether what runs at the start of the fleet, or of this replica, has been fired."""
+        return self._started is not None
+
+    @property
     def next_at(self) -> datetime | None:
         """When there is something to do by the rules; None if nothing is planned."""
         self._drop_outdated()

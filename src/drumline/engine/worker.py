@@ -141,8 +141,12 @@ class Worker(Crew):
         return False
 
     async def _drain(self) -> float | None:
-        """Ask to stop once nothing is left to do."""
-        if not self._is_idle or await has_work(self._store, self._registry, self.served()):
+        """Ask to stop once nothing is left to do; the ticks of the start are something to do."""
+        if (
+            not self.ticker.has_started
+            or not self._is_idle
+            or await has_work(self._store, self._registry, self.served())
+        ):
             return LOOK_WHEN_DRAINING
         self._stopping.set()
         return None
