@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from drumline.model.job import JobState
+from drumline.web.dashboard import deeds
 from tests.web.browser import bearer
 from tests.web.dashboard.visitor import BASE, Visitor
 from tests.web.shop import TOKENS, work_off
@@ -20,6 +21,16 @@ async def dead_job(drum, words="boom"):
 
 async def state_of(job):
     return (await job.refresh()).state
+
+
+async def find_group(visitor, words):
+    """The group of dead letters whose error has these words."""
+    seen = await visitor.look("/dead")
+    forms = [
+        parse_qs(urlsplit(value).query) for name, value in seen.attributes if name == "action" and "group" in value
+    ]
+    (kind,) = {form["group"][0] for form in forms if words in form["group"][0]}
+    return ("group", kind)
 
 
 async def test_retry_makes_a_dead_job_ready_again(drum, visitor):
@@ -40,12 +51,8 @@ async def test_what_was_done_is_told_on_the_next_page_once(drum, admin, visitor)
 async def test_a_group_is_retried_by_its_error_and_others_are_left(drum, visitor):
     one, two = await dead_job(drum, "order 1 refused"), await dead_job(drum, "order 2 refused")
     other = await dead_job(drum, "timed out")
-    seen = await visitor.look("/dead")
-    forms = [
-        parse_qs(urlsplit(value).query) for name, value in seen.attributes if name == "action" and "group" in value
-    ]
-    (kind,) = {form["group"][0] for form in forms if "order" in form["group"][0]}
-    assert await visitor.press("retry", ("task", "fail"), ("group", kind), back="/dead") == "+2 jobs retried."
+    group = await find_group(visitor, "order")
+    assert await visitor.press("retry", ("task", "fail"), group, back="/dead") == "+2 jobs retried."
     assert [await state_of(job) for job in (one, two, other)] == [JobState.READY, JobState.READY, JobState.DEAD]
 
 
@@ -69,6 +76,24 @@ async def test_all_that_fit_a_filter_are_cancelled_and_no_others(drum, visitor):
     assert told == "+3 jobs cancelled."
     assert await state_of(other) is JobState.READY
     assert {await state_of(job) for job in mails} == {JobState.CANCELLED}
+
+
+async def test_a_click_says_that_more_fit_than_it_acts_on(drum, visitor, monkeypatch):
+    monkeypatch.setattr(deeds, "MOST_AT_ONCE", 2)
+    await drum.enqueue_many([drum.find_task("send_mail").call(number) for number in range(4)])
+    fitting = ("all", "1"), ("where", "queue=mail&state=ready")
+    more = "+2 jobs cancelled. More jobs fit: do it again for the rest."
+    assert [await visitor.press("cancel", *fitting) for _ in range(2)] == [more, "+2 jobs cancelled."]
+
+
+async def test_a_group_is_found_behind_others_that_are_many(drum, visitor, monkeypatch):
+    monkeypatch.setattr(deeds, "MOST_AT_ONCE", 2)
+    first = await dead_job(drum, "timed out")
+    for number in range(3):
+        await dead_job(drum, f"order {number} refused")
+    group = await find_group(visitor, "timed out")
+    assert await visitor.press("retry", ("task", "fail"), group) == "+1 job retried."
+    assert await state_of(first) is JobState.READY
 
 
 async def test_the_slices_of_one_act_are_told_as_such(drum, visitor, monkeypatch):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from urllib.parse import parse_qsl
 from uuid import UUID
 
@@ -82,25 +83,21 @@ async def choose_schedule(ask: Ask, form: Form) -> Chosen:
 
 
 async def retry_jobs(ask: Ask, form: Form, chosen: Chosen) -> str:
-    answers = await ask.web.client(ask.who).jobs.retry(*await _ids(ask, chosen), reason=form.reason)
-    return _tell(ask, "retried", answers)
+    return await _act(ask, chosen, "retried", partial(ask.web.client(ask.who).jobs.retry, reason=form.reason))
 
 
 async def cancel_jobs(ask: Ask, form: Form, chosen: Chosen) -> str:
-    answers = await ask.web.client(ask.who).jobs.cancel(*await _ids(ask, chosen), reason=form.reason)
-    return _tell(ask, "cancelled", answers)
+    return await _act(ask, chosen, "cancelled", partial(ask.web.client(ask.who).jobs.cancel, reason=form.reason))
 
 
 async def discard_jobs(ask: Ask, form: Form, chosen: Chosen) -> str:
-    answers = await ask.web.client(ask.who).jobs.discard(*await _ids(ask, chosen), reason=form.reason)
-    return _tell(ask, "discarded", answers)
+    return await _act(ask, chosen, "discarded", partial(ask.web.client(ask.who).jobs.discard, reason=form.reason))
 
 
 async def reschedule_jobs(ask: Ask, form: Form, chosen: Chosen) -> str:
     delay = parse_duration(form.one("delay") or 0, "delay")
-    ids = await _ids(ask, chosen)
-    answers = await ask.web.client(ask.who).jobs.reschedule(*ids, delay=delay, reason=form.reason)
-    return _tell(ask, "moved", answers)
+    reschedule = ask.web.client(ask.who).jobs.reschedule
+    return await _act(ask, chosen, "moved", partial(reschedule, delay=delay, reason=form.reason))
 
 
 async def pause_queue(ask: Ask, form: Form, chosen: Chosen) -> str:
@@ -154,13 +151,22 @@ def _say_wish(wish: Wish) -> str:
     return "all jobs with " + join([f"{name} {value}" for name, value in wish.words.items()])
 
 
-async def _ids(ask: Ask, chosen: Chosen) -> tuple[str, ...]:
-    """The jobs that are meant, as they are now; a Refusal if there are none."""
-    if chosen.ids:
-        return chosen.ids
+async def _act(ask: Ask, chosen: Chosen, verb: str, do: Callable[..., Awaitable[Mapping[str, Answer]]]) -> str:
+    """Do it to the jobs that are meant, and say what came of it."""
+    ids = chosen.ids or await _find(ask, chosen)
+    told = _tell(ask, verb, await do(*ids[:MOST_AT_ONCE]))
+    return f"{told} More jobs fit: do it again for the rest." if len(ids) > MOST_AT_ONCE else told
+
+
+async def _find(ask: Ask, chosen: Chosen) -> Sequence[str]:
+    """The jobs that are meant, as they are now, up to one more than can be acted on; a Refusal if there are none."""
     assert chosen.where is not None
-    found = ask.web.client(ask.who).jobs.select(chosen.where, MOST_AT_ONCE)
-    ids = tuple([job.id async for job in found if _is_meant(job, chosen)])
+    ids: list[str] = []
+    async for job in ask.web.client(ask.who).jobs.select(chosen.where):
+        if _is_meant(job, chosen):
+            ids.append(job.id)
+        if len(ids) > MOST_AT_ONCE:
+            break
     if not ids:
         raise Refusal(409, "There is no such job any more.")
     return ids
