@@ -25,7 +25,8 @@ _PSYCOPG = "psycopg[binary,pool]==3.3.8"
 _REDIS = ("redis==8.1.0", "hiredis==3.5.0")
 ENVIRONMENTS: Mapping[str, tuple[str, ...]] = {
     "arq": ("arq==0.28.0", "redis==5.3.1", "hiredis==3.5.0"),
-    "celery": ("celery==5.7.0", "kombu==5.7.0", *_REDIS),
+    # kombu imports packaging and does not ask for it.
+    "celery": ("celery==5.7.0", "kombu==5.7.0", "packaging==26.3", *_REDIS),
     "chancy": ("chancy==0.26.0", _PSYCOPG),
     "dramatiq": ("dramatiq==2.2.1", *_REDIS),
     "fastapi-taskflow": ("fastapi-taskflow==0.12.1",),
