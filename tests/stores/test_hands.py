@@ -10,8 +10,6 @@ import pytest
 
 from drumline.stores.hands import Hands
 
-pytestmark = pytest.mark.asyncio
-
 
 @pytest.fixture
 def hands():
@@ -54,12 +52,14 @@ def test_no_more_threads_than_allowed_and_no_more_than_needed(hands):
     assert names == {"test-0", "test-1"}
 
 
+@pytest.mark.asyncio
 async def test_a_loop_gets_the_answer_or_the_error(hands):
     assert await hands.wait(lambda: 42) == 42
     with pytest.raises(ZeroDivisionError):
         await hands.wait(lambda: 1 / 0)
 
 
+@pytest.mark.asyncio
 async def test_who_is_cancelled_before_it_was_begun_has_not_asked(hands):
     done = []
     go_on = threading.Event()
@@ -75,6 +75,7 @@ async def test_who_is_cancelled_before_it_was_begun_has_not_asked(hands):
     assert done == []
 
 
+@pytest.mark.asyncio
 async def test_who_is_cancelled_later_disturbs_nobody(hands):
     begun, go_on = threading.Event(), threading.Event()
 
