@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.browser.chromium import FLAGS, LANGUAGE, MISSING, find_chromium
 from tests.browser.stage import Stage
@@ -11,6 +11,9 @@ from tests.support.require import give_up
 
 # A browser that has to start on a busy machine.
 START_MILLIS = 60_000
+# What no page needs that works, on no machine.
+PATIENCE_MILLIS = 30_000
+expect.set_options(timeout=PATIENCE_MILLIS)
 
 
 # No longer than a module: while it is open, an event loop runs in this thread, and no other test could have one.
@@ -68,7 +71,7 @@ def complaints() -> Iterator[Complaints]:
 @pytest.fixture
 def context(chromium: Browser) -> Iterator[BrowserContext]:
     context = chromium.new_context(viewport={"width": 1360, "height": 860})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MILLIS)
     yield context
     context.close()
 

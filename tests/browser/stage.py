@@ -31,8 +31,10 @@ def make_shop(url: str) -> Drumline:
         raise ValueError(words)
 
     @drum.task(queue="reports")
-    async def report(ctx: Context) -> str:
-        """Goes on one step whenever the test lets it."""
+    async def report(ctx: Context, is_silent: bool = False) -> str:
+        """Goes on one step whenever the test lets it; a silent one waits before it tells anything."""
+        if is_silent:
+            await drum_gate(drum).get()
         for step in (1, 2, 3):
             await ctx.progress(step / 4, f"step {step}")
             ctx.log(f"page {step} written", page=step)

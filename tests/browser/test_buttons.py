@@ -9,14 +9,14 @@ from playwright.sync_api import Browser, Page, expect
 from drumline import Drumline
 from drumline.model.job import JobState
 from drumline.web.dashboard import fleetpages, schedulepages
-from tests.browser.conftest import Complaints
+from tests.browser.conftest import PATIENCE_MILLIS, Complaints
 from tests.browser.stage import BASE, Stage
 
 
 @pytest.fixture(params=["with scripts", "without scripts"])
 def visitor(request, chromium: Browser, stage: Stage, complaints: Complaints) -> Iterator[Page]:
     context = chromium.new_context(java_script_enabled=request.param == "with scripts")
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MILLIS)
     page = context.new_page()
     complaints.watch(page)
     page.goto(stage.address)

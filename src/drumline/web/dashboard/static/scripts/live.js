@@ -5,7 +5,8 @@
   const COUNTED = ["jobs", "schedules", "dead", "queues", "workers", "replicas"].map((name) => `#n-${name}`).join(",");
   // A page that follows one job looks twice a second; what happens inside a job is no change of the fleet.
   const LOOK_EVERY = 500;
-  // Progress is no change of the fleet either; and that something is late, or waits too long, comes with time alone.
+  // What running jobs tell of themselves is no change of the fleet either; and that something is late, or waits too
+  // long, comes with time alone.
   const MOVES_EVERY = 1000;
   const AGES_EVERY = 5000;
   // Once more after the last change, in case another process of the fleet answered before it had seen it.
@@ -14,6 +15,8 @@
   let isHeld = false;
   let isLoading = false;
   let isWanted = false;
+  // Somebody acted while the page was asked for: the answer may tell of before, and take the form away that acts.
+  let isOvertaken = false;
   let isFirst = true;
   let lookedAt = performance.now();
   let again = 0;
@@ -37,7 +40,7 @@
 
   // Nothing moves under the hands of somebody who types, chooses, copies or answers a question.
   function isInUse() {
-    if (document.hidden || document.querySelector("dialog[open]")) return true;
+    if (document.hidden || document.querySelector("dialog[open], form.htmx-request")) return true;
     const active = document.activeElement;
     if (active && page().contains(active) && active.matches("input:not([type=checkbox]), select, textarea")) return true;
     if (page().querySelector("input[name=job]:checked, #tick-fit:checked")) return true;
@@ -52,6 +55,7 @@
     }
     isWanted = false;
     isLoading = true;
+    isOvertaken = false;
     lookedAt = performance.now();
     htmx
       .ajax("GET", location.pathname + location.search, {
@@ -66,7 +70,7 @@
   // While the stream is lost there is nobody to ask.
   function isDue() {
     if (!page().dataset.live || state !== "live") return false;
-    const every = page().querySelector("progress") ? MOVES_EVERY : AGES_EVERY;
+    const every = page().querySelector("progress, .k-running") ? MOVES_EVERY : AGES_EVERY;
     // The next tick would be too late.
     return performance.now() - lookedAt > every - LOOK_EVERY / 2;
   }
@@ -135,6 +139,14 @@
   });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && isWanted) refresh();
+  });
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.requestConfig.verb === "post") isOvertaken = true;
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.requestConfig.elt !== page() || !isOvertaken) return;
+    event.detail.shouldSwap = false;
+    isWanted = true;
   });
   document.addEventListener("htmx:afterSwap", show);
   setInterval(() => {
