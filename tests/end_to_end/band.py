@@ -23,14 +23,14 @@ async def play(ctx: Context, beat: int, seconds: float = 0) -> int:
     return beat
 
 
-@drum.task(lease="1s")
+@drum.task(lease="2s")
 async def freeze(seconds: float) -> None:
     """Hold up the whole event loop."""
     note("freeze")
     time.sleep(seconds)
 
 
-@drum.task(lease="1s")
+@drum.task(lease="2s")
 async def burn(seconds: float) -> None:
     """Use the processor in pure Python, and give nobody else a turn but by force."""
     note("burn")

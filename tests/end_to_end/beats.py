@@ -12,8 +12,8 @@ drum = Drumline()
 
 def beat(name: str, every: str, seconds: float) -> Callable[[Context], Awaitable[None]]:
     # All that was missed is fired, so that a machine that stands still for a while cannot hide a lost tick.
-    @drum.schedule(every=every, name=name, lease="2s", backoff="10ms", misfire="all")
-    @drum.task(name=name, lease="2s", backoff="10ms")
+    @drum.schedule(every=every, name=name, lease="5s", backoff="10ms", misfire="all")
+    @drum.task(name=name, lease="5s", backoff="10ms")
     async def play(ctx: Context) -> None:
         assert ctx.tick is not None
         note("start", name, int(ctx.tick.timestamp()), ctx.attempt, os.getpid())

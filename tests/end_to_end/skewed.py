@@ -11,12 +11,12 @@ drum = Drumline()
 
 
 # A machine that stands still for a while makes no tick late; ten minutes would.
-@drum.schedule(every="1s", misfire="all", misfire_grace="1m", lease="3s")
+@drum.schedule(every="1s", misfire="all", misfire_grace="1m", lease="6s")
 async def pulse(ctx: Context) -> None:
     note("pulse", ctx.tick, time.time())
 
 
-@drum.task(lease="3s", max_attempts=5)
+@drum.task(lease="6s", max_attempts=5)
 async def hold(seconds: float) -> None:
     """Run for longer than the lease."""
     await asyncio.sleep(seconds)

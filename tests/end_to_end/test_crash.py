@@ -84,7 +84,7 @@ def test_a_worker_that_sleeps_past_its_lease_is_refused_when_it_wakes(band, tmp_
 def test_a_task_that_blocks_the_event_loop_for_three_leases_runs_once(band, task):
     from tests.end_to_end import band as program
 
-    handle = band.drum.enqueue_many_sync([getattr(program, task).call(3.2)])[0]
+    handle = band.drum.enqueue_many_sync([getattr(program, task).call(6.2)])[0]
     band.start()
     band.start()
     until(lambda: band.job(handle.id).state == "done", "the job is done")

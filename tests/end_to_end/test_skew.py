@@ -14,7 +14,7 @@ SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 AHEAD, BEHIND = timedelta(minutes=10), timedelta(minutes=-10)
 # Replicas of one file share the clock of its host: there is none to decide between them.
 SERVERS = ("postgres", "redis")
-HELD = 4.0
+HELD = 7.0
 DELAY = 2.0
 # Two replicas and four commands have to start, on a machine that may have other things to do.
 PATIENCE = 120.0
@@ -37,7 +37,7 @@ def play(band: Fleet) -> None:
     until(lambda: len(rows_of(band)) >= 1, "the first one fires", PATIENCE)
     band.start(command="run", skew=BEHIND)
     until(lambda: sum(replica.state == "running" for replica in band.replicas()) == 2, "both run", PATIENCE)
-    held = [band.drum.stub("hold", lease="3s").enqueue_sync(seconds=HELD) for _ in range(4)]
+    held = [band.drum.stub("hold", lease="6s").enqueue_sync(seconds=HELD) for _ in range(4)]
     delayed = [band.program("tests.end_to_end.skewed", str(DELAY), skew=skew).strip() for skew in (AHEAD, BEHIND)]
     band.drum.sync.jobs.wait(held, timeout=PATIENCE)
     ahead.terminate()
