@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import uvicorn
 
@@ -47,11 +48,11 @@ def make_shop(url: str) -> Drumline:
     return drum
 
 
-_GATES: dict[int, asyncio.Queue[None]] = {}
+_GATES: WeakKeyDictionary[Drumline, asyncio.Queue[None]] = WeakKeyDictionary()
 
 
 def drum_gate(drum: Drumline) -> asyncio.Queue[None]:
-    return _GATES.setdefault(id(drum), asyncio.Queue())
+    return _GATES.setdefault(drum, asyncio.Queue())
 
 
 class Stage:
@@ -81,7 +82,7 @@ class Stage:
     def url(self, path: str) -> str:
         return self.root + BASE + path
 
-    def do(self, work: Callable[[Drumline], Awaitable[T]]) -> T:
+    def do(self, work: Callable[[Drumline], Awaitable[T]], patience: float = 30) -> T:
         """What the work gives, done in the server's own thread."""
 
         async def run() -> T:
@@ -90,7 +91,7 @@ class Stage:
             self.web.glance.forget()
             return done
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(patience)
 
     def enqueue(self, task: str, **args: Any) -> str:
         """The id of a new job."""

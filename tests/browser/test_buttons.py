@@ -238,7 +238,7 @@ def test_the_filter_stands_in_the_address(visitor, stage):
     visitor.goto(stage.url("/jobs"))
     visitor.get_by_label("Error contains").fill("needle")
     press(visitor, "Filter")
-    assert "error=needle" in visitor.url
+    expect(visitor).to_have_url(re.compile("error=needle"))
     expect(visitor.locator(".jobs tbody tr")).to_have_count(1)
     visitor.get_by_role("link", name="Clear").click()
     expect(visitor.locator(".jobs tbody tr")).to_have_count(2)
@@ -378,6 +378,26 @@ def test_a_traceback_is_copied(chromium, stage, complaints):
     context.close()
 
 
+def test_copied_stays_said_when_the_page_is_looked_at_again(chromium, stage, complaints):
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    complaints.watch(page)
+    page.goto(stage.address)
+    page.goto(stage.url(f"/jobs/{dead(stage)}"))
+    press(page, "Copy")
+    stage.enqueue("send_mail", user_id=1)
+    expect(page.locator("#n-jobs")).to_have_text("1")
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    context.close()
+
+
+def test_where_nothing_can_be_copied_the_button_says_so(page, stage):
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.goto(stage.url(f"/jobs/{dead(stage)}"))
+    press(page, "Copy")
+    expect(page.get_by_role("button", name="Not allowed here")).to_be_visible()
+
+
 async def enqueue_very_many(drum: Drumline) -> None:
     task = drum.find_task("send_mail")
     for start in range(0, 100_000, 10_000):
@@ -391,11 +411,12 @@ def test_one_pages_through_a_hundred_thousand_jobs(context, complaints, folder):
         page = context.new_page()
         complaints.watch(page)
         page.goto(stage.address)
-        stage.do(enqueue_very_many)
+        stage.do(enqueue_very_many, patience=240)
         page.goto(stage.url("/jobs"))
         expect(page.get_by_role("link", name="All 100,000")).to_be_visible()
         seen: set[str | None] = set()
         for number in range(20):
+            expect(page.locator(".jobs tbody tr")).to_have_count(50)
             seen |= {row.get_attribute("id") for row in page.locator(".jobs tbody tr").all()}
             assert len(seen) == 50 * (number + 1)
             before = page.url

@@ -2,10 +2,11 @@
 
 import re
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, Request, Route, expect
 
 from drumline.web.dashboard import attention
 from tests.browser.conftest import PATIENCE_MILLIS
@@ -86,13 +87,15 @@ def test_a_list_shows_the_progress_of_what_runs_as_it_comes(page, stage):
 
 
 def test_what_only_time_brings_about_is_told_though_nothing_changes(page, stage, monkeypatch):
-    monkeypatch.setattr(attention, "UNSERVED_AFTER", timedelta(seconds=3))
+    monkeypatch.setattr(attention, "UNSERVED_AFTER", timedelta(hours=1))
     page.context.unroute(LIVE)
     page.reload()
     mark(page)
     expect(page.locator("#live")).to_have_text("Live")
     stage.enqueue("send_mail", user_id=1)
     expect(page.locator("#page")).to_contain_text("No worker is alive")
+    # As if it had waited that long.
+    monkeypatch.setattr(attention, "UNSERVED_AFTER", timedelta())
     expect(page.locator(".attention")).to_contain_text("no worker is alive")
     assert is_marked(page)
 
@@ -184,6 +187,13 @@ def test_an_answer_to_a_form_that_has_left_the_page_shows_one_page(page, stage):
     expect(page.locator("#page")).to_have_count(1)
 
 
+HIDE = """
+(isHidden) => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+"""
+
 WATCH_FOR_LATE = """
 window.sawLate = false;
 new MutationObserver(() => { window.sawLate ||= document.body.textContent.includes("Too late"); })
@@ -191,22 +201,38 @@ new MutationObserver(() => { window.sawLate ||= document.body.textContent.includ
 """
 
 
+def until(page: Page, condition: Callable[[], object]) -> None:
+    ends_at = time.monotonic() + PATIENCE_MILLIS / 1000
+    while not condition():
+        assert time.monotonic() < ends_at
+        page.wait_for_timeout(20)
+
+
 class Caught:
-    """Requests of a page that get no answer until the test gives it."""
+    """The first request of a page's scripts to an address, which gets no answer until the test gives it."""
 
     def __init__(self, page: Page, address: str) -> None:
         self._page = page
-        self._routes: list[Route] = []
+        self._first: Route | None = None
         page.route(address, self._catch)
 
     def _catch(self, route: Route) -> None:
-        self._routes.append(route)
+        if self._first is None and route.request.resource_type != "document":
+            self._first = route
+        else:
+            route.continue_()
 
-    def first(self) -> Route:
-        ends_at = time.monotonic() + PATIENCE_MILLIS / 1000
-        while not self._routes and time.monotonic() < ends_at:
-            self._page.wait_for_timeout(20)
-        return self._routes[0]
+    def wait(self) -> Route:
+        until(self._page, lambda: self._first)
+        assert self._first is not None
+        return self._first
+
+    def let_go(self) -> None:
+        """Let it be answered, and wait until the page has the answer."""
+        self.wait().continue_()
+        answer = self.wait().request.response()
+        assert answer is not None
+        answer.finished()
 
 
 def test_a_look_that_somebody_has_overtaken_is_not_shown(page, stage):
@@ -214,20 +240,117 @@ def test_a_look_that_somebody_has_overtaken_is_not_shown(page, stage):
     job = stage.enqueue("fail")
     stage.work_off()
     address = stage.url(f"/jobs/{job}")
+    looks, deeds = Caught(page, address), Caught(page, "**/do/retry**")
     page.goto(address)
     page.evaluate(WATCH_FOR_LATE)
-    looks, deeds = Caught(page, address), Caught(page, "**/do/retry**")
-    stage.enqueue("send_mail", user_id=1)
-    look = looks.first()
+    look = looks.wait()
     page.get_by_role("button", name="Retry", exact=True).click()
-    deed = deeds.first()
-    page.unroute(address)
+    deeds.wait()
     # Were it shown, there would be nothing left to act on.
     look.fulfill(body="<main id=page><h1>Too late</h1></main>", content_type="text/html")
     answer = look.request.response()
     assert answer is not None
     answer.finished()
-    deed.continue_()
+    deeds.let_go()
     expect(page.locator(".toast")).to_contain_text("1 job retried.")
     expect(page.locator(".head .state")).to_have_text("ready")
     assert not page.evaluate("window.sawLate")
+
+
+def test_a_tick_is_not_taken_away_by_a_look_that_was_under_way(page, stage):
+    job = stage.enqueue("send_mail", user_id=1)
+    looks = Caught(page, stage.url("/jobs"))
+    page.goto(stage.url("/jobs"))
+    looks.wait()
+    second = stage.enqueue("send_mail", user_id=2)
+    page.locator(f"#row-{job} input").check()
+    looks.let_go()
+    expect(page.locator("#ticked")).to_have_text("1 chosen, the page holds still")
+    expect(page.locator(f"#row-{job} input")).to_be_checked()
+    assert page.locator(f"#row-{second}").count() == 0
+    page.locator(f"#row-{job} input").uncheck()
+    expect(page.locator(f"#row-{second}")).to_be_visible()
+
+
+def test_a_page_is_held_though_a_look_was_under_way(page, stage):
+    looks = Caught(page, stage.url("/jobs"))
+    page.goto(stage.url("/jobs"))
+    looks.wait()
+    job = stage.enqueue("send_mail", user_id=1)
+    page.get_by_role("button", name="Hold").click()
+    expect(page.locator("#live")).to_have_text("Held")
+    looks.let_go()
+    assert page.locator(f"#row-{job}").count() == 0
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator(f"#row-{job}")).to_be_visible()
+
+
+def test_what_was_typed_and_not_sent_stays_when_the_focus_leaves(page, stage):
+    page.goto(stage.url("/jobs"))
+    page.locator("#f-task").fill("send")
+    page.get_by_role("button", name="Filter").focus()
+    job = stage.enqueue("send_mail", user_id=1)
+    expect(page.locator(f"#row-{job}")).to_be_visible()
+    expect(page.locator("#f-task")).to_have_value("send")
+
+
+def test_what_happens_while_the_stream_opens_is_seen(page, stage):
+    streams = Caught(page, "**/api/events")
+    page.goto(stage.url("/jobs"))
+    stream = streams.wait()
+    job = stage.enqueue("send_mail", user_id=1)
+    stream.continue_()
+    expect(page.locator(f"#row-{job}")).to_be_visible()
+
+
+def test_a_tab_that_nobody_sees_gives_its_connection_back(page, stage):
+    page.goto(stage.url("/jobs"))
+    expect(page.locator("#live")).to_have_text("Live")
+    page.evaluate(HIDE, True)
+    expect(page.locator("#live")).to_have_text("Connecting")
+    job = stage.enqueue("send_mail", user_id=1)
+    page.evaluate(HIDE, False)
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(page.locator(f"#row-{job}")).to_be_visible()
+
+
+def test_a_question_on_a_page_of_its_own_leads_to_a_page_that_is_live(page, stage):
+    stage.enqueue("send_mail", user_id=1)
+    page.goto(stage.url("/do/pause-queue?name=mail&back=/queues"))
+    page.get_by_label("Why?").fill("because")
+    page.locator("#confirm").get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator(".toast")).to_be_visible()
+    expect(page.locator("#live")).to_have_text("Live")
+    stage.enqueue("send_mail", user_id=2)
+    expect(page.locator("#n-jobs")).to_have_text("2")
+
+
+def test_a_second_click_does_nothing_while_the_first_is_under_way(page, stage):
+    job = stage.enqueue("fail")
+    stage.work_off()
+    page.goto(stage.url(f"/jobs/{job}"))
+    posts: list[Request] = []
+    page.on("request", lambda request: posts.append(request) if request.method == "POST" else None)
+    deeds = Caught(page, "**/do/retry**")
+    button = page.get_by_role("button", name="Retry", exact=True)
+    button.click()
+    deeds.wait()
+    button.click()
+    deeds.let_go()
+    expect(page.locator(".toast")).to_contain_text("1 job retried.")
+    # What was sent behind it would have been answered before this is heard of.
+    stage.enqueue("send_mail", user_id=1)
+    expect(page.locator("#n-jobs")).to_have_text("2")
+    assert len(posts) == 1
+    expect(page.locator(".toast.bad")).to_have_count(0)
+
+
+def test_a_job_that_is_gone_is_said_to_be_gone_once(complaints, page, stage):
+    job = stage.enqueue("fail")
+    stage.work_off()
+    page.goto(stage.url(f"/jobs/{job}"))
+    expect(page.locator("#live")).to_have_text("Live")
+    stage.do(lambda drum: drum.jobs.discard(job))
+    expect(page.locator("h1")).to_have_text("Not found")
+    assert page.locator(".toast").count() == 0
+    complaints.heard = [line for line in complaints.heard if "404" not in line]

@@ -47,6 +47,10 @@
 
   function copy(button) {
     const text = button.parentElement.querySelector("pre").textContent;
+    if (!navigator.clipboard) {
+      button.textContent = "Not allowed here";
+      return;
+    }
     navigator.clipboard.writeText(text).then(
       () => (button.textContent = "Copied"),
       () => (button.textContent = "Not allowed here"),
@@ -99,6 +103,8 @@
     }
   });
   document.addEventListener("htmx:responseError", (event) => {
+    // A look at the page that failed is no answer to anybody.
+    if (event.detail.requestConfig.elt.id === "page") return;
     dialog.close();
     toast(refusal(event.detail.xhr.responseText));
   });

@@ -11,6 +11,8 @@
   const AGES_EVERY = 5000;
   // Once more after the last change, in case another process of the fleet answered before it had seen it.
   const ONCE_MORE = 1300;
+  // A browser keeps six connections to one host for all its tabs: one that nobody looks at gives its own back.
+  const LEAVES_AFTER = 5000;
   let state = "connecting";
   let isHeld = false;
   let isLoading = false;
@@ -20,6 +22,8 @@
   let isFirst = true;
   let lookedAt = performance.now();
   let again = 0;
+  let leaving = 0;
+  let source = null;
 
   const page = () => document.getElementById("page");
 
@@ -82,29 +86,48 @@
   }
 
   function listen() {
-    const source = new EventSource(document.body.dataset.events);
-    source.addEventListener("open", () => {
+    if (source || document.hidden || !page().dataset.live) return;
+    const own = new EventSource(document.body.dataset.events);
+    source = own;
+    own.addEventListener("open", () => {
       state = "live";
       show();
     });
-    source.addEventListener("reset", () => {
-      // The first tells what this page has just shown.
-      if (!isFirst) hear();
+    own.addEventListener("reset", () => {
+      // The first may tell what this page shows already, or what came while it was on its way.
+      if (isFirst) refresh();
+      else hear();
       isFirst = false;
     });
-    source.addEventListener("update", hear);
-    source.addEventListener("error", () => {
+    own.addEventListener("update", hear);
+    own.addEventListener("error", () => {
+      if (own !== source) return;
       state = "lost";
       show();
-      if (source.readyState !== EventSource.CLOSED) return;
-      source.close();
+      if (own.readyState !== EventSource.CLOSED) return;
+      source = null;
       setTimeout(listen, 3000);
     });
-    addEventListener("pagehide", () => source.close(), { once: true });
+  }
+
+  function leave() {
+    if (!source) return;
+    source.close();
+    source = null;
+    state = "connecting";
+    show();
+  }
+
+  // What somebody has typed and not sent.
+  function isTyped(field) {
+    if (field.tagName === "SELECT") return [...field.options].some((one) => one.selected !== one.defaultSelected);
+    return field.matches("input:not([type=checkbox]), textarea") && field.value !== field.defaultValue;
   }
 
   function keepsItself(old, fresh) {
     if (old.id === "live" || old.id === "hold") return false;
+    if (old.dataset && "copy" in old.dataset) return false;
+    if (old.id && old.id === fresh.id && isTyped(old)) return false;
     if (old.dataset && old.dataset.chart && fresh.dataset && fresh.dataset.chart) {
       drumlineCharts.update(old, fresh);
       return false;
@@ -138,20 +161,37 @@
     if (!isHeld) refresh();
   });
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && isWanted) refresh();
+    clearTimeout(leaving);
+    if (document.hidden) {
+      leaving = setTimeout(leave, LEAVES_AFTER);
+      return;
+    }
+    listen();
+    if (isWanted) refresh();
   });
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", listen);
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (event.detail.requestConfig.verb === "post") isOvertaken = true;
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.requestConfig.elt !== page() || !isOvertaken) return;
-    event.detail.shouldSwap = false;
-    isWanted = true;
+    if (event.detail.requestConfig.elt !== page()) return;
+    if (isOvertaken || isHeld || isInUse()) {
+      event.detail.shouldSwap = false;
+      isWanted = true;
+    } else if (event.detail.xhr.status === 404) {
+      // What the page was about is gone, and the answer says so.
+      event.detail.shouldSwap = true;
+      event.detail.isError = false;
+    }
   });
-  document.addEventListener("htmx:afterSwap", show);
+  document.addEventListener("htmx:afterSwap", () => {
+    show();
+    listen();
+  });
   setInterval(() => {
     if (isWanted || page().dataset.live === "job" || isDue()) refresh();
   }, LOOK_EVERY);
   for (const one of document.querySelectorAll("[data-follow]")) one.scrollTop = one.scrollHeight;
-  if (page().dataset.live) listen();
+  listen();
 })();

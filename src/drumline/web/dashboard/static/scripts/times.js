@@ -2,10 +2,14 @@
 "use strict";
 (() => {
   let ahead = 0;
+  let learnt = "";
 
+  // A page that holds still tells the time at which it was made, and not the present.
   function learnTime() {
     const page = document.getElementById("page");
-    if (page && page.dataset.now) ahead = Date.parse(page.dataset.now) - Date.now();
+    if (!page || !page.dataset.now || page.dataset.now === learnt) return;
+    learnt = page.dataset.now;
+    ahead = Date.parse(learnt) - Date.now();
   }
 
   function short(number) {
