@@ -122,6 +122,18 @@ async def test_a_private_address_becomes_a_cookie_and_leaves_the_address(drum):
     assert (await browser.get("/admin/jobs/?token=wrong")).status == 401
 
 
+async def test_two_private_addresses_of_one_host_do_not_throw_each_other_out(drum):
+    ways = PrivateAddress(), PrivateAddress()
+    jar: dict[str, str] = {}
+    for way in ways:
+        answer = await Browser(serve(drum, way)).get(f"/admin/jobs/?token={way.token}")
+        name, _, value = answer.headers["set-cookie"].split(";")[0].partition("=")
+        jar[name] = value
+    cookie = "; ".join(f"{name}={value}" for name, value in jar.items())
+    for way in ways:
+        assert (await Browser(serve(drum, way)).get("/admin/jobs/", cookie=cookie)).status == 200
+
+
 async def test_roles_cover_those_below():
     assert UserRole.ADMIN.covers(UserRole.VIEWER)
     assert not UserRole.VIEWER.covers(UserRole.OPERATOR)

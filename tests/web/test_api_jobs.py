@@ -1,8 +1,11 @@
 import pytest
 
 from drumline.clock import ManualClock
+from drumline.model.job import JobState
 from drumline.web import pace
 from drumline.web.answers import Refusal
+from drumline.web.api import jobs as jobs_api
+from tests.support.build import new_job
 from tests.web.browser import bearer
 from tests.web.shop import TOKENS, work_off
 
@@ -206,3 +209,12 @@ async def test_the_right_to_act_comes_back_with_time():
     bucket.check("bob")
     clock.advance(0.02)
     bucket.check("ann")
+
+
+async def test_the_private_jobs_of_replicas_do_not_hide_those_that_are_meant(drum, admin, monkeypatch):
+    monkeypatch.setattr(jobs_api, "MOST_AT_ONCE", 2)
+    public = [await enqueue(admin) for _ in range(2)]
+    await (await drum.store()).enqueue([new_job("send_mail", queue="@web-1") for _ in range(3)])
+    answer = await admin.post(f"{API}/jobs/cancel", {"filter": {"task": "send_mail"}})
+    assert answer.json == {"answers": dict.fromkeys(reversed(public), "applied"), "more": False}
+    assert {(await drum.jobs.get(job)).state for job in public} == {JobState.CANCELLED}

@@ -13,6 +13,7 @@ from drumline.errors import StoreUnreachable
 from drumline.stores.base import Store
 from drumline.web import sampler
 from drumline.web.api import events
+from drumline.web.web import Web
 from tests.support.waiting import eventually
 from tests.web.browser import Answer, Browser, bearer, living, make_scope
 from tests.web.shop import AUTH, TOKENS, make_shop, serve, work_off
@@ -110,6 +111,24 @@ async def test_a_new_watcher_is_told_all_and_then_what_changes(drum, admin):
         assert set(told) == {("update", "jobs/mail/send_mail"), ("update", "queues/mail")}
         await drum.queues.resume("mail")
         await eventually(lambda: read(answer)[-1][2] == {"queues/mail": None})
+
+
+async def test_what_changes_while_a_slow_watcher_is_told_comes_next(drum):
+    web = Web(drum)
+    seat = web.sampler.take_seat()
+    watching = web.sampler.watch(seat, None)
+    first = await anext(watching)
+    # It is told the first, and has not asked for more.
+    await drum.enqueue("send_mail", user_id=1)
+    await eventually(lambda: web.sampler.number > 1)
+    second = await anext(watching)
+    assert first is not None
+    assert second is not None
+    assert (first.name, second.name, list(second.table)) == ("reset", "update", ["jobs/mail/send_mail"])
+    seat.leave()
+    assert [change async for change in watching] == []
+    web.sampler.leave_seat(seat)
+    await web.sampler.close()
 
 
 async def test_whoever_comes_back_goes_on_from_the_last_id(drum, admin):

@@ -140,10 +140,11 @@ class PrivateAddress:
 
     challenge: str | None = None
     parameter = "token"
-    cookie = "drumline_private"
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(32)
+        # Cookies know no ports: each process of a host has one of its own.
+        self.cookie = f"drumline_private_{hashlib.sha256(self.token.encode()).hexdigest()[:12]}"
 
     async def know(self, request: Request) -> User | None:
         given = (

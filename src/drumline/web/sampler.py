@@ -128,10 +128,10 @@ class Sampler:
         seen = self._read_id(last)
         while not (seat.is_left or self._closed.is_set() or self._web.clock.monotonic() > ends_at):
             seat.news.clear()
-            for change in self._since(seen):
+            # Whoever comes while the store is lost has seen nothing yet. What changes while these are sent comes next.
+            changes, seen = self._since(seen), self._number or None
+            for change in changes:
                 yield change
-            # Whoever comes while the store is lost has seen nothing yet.
-            seen = self._number or None
             if not await self._web.clock.wait(seat.news, SILENCE):
                 yield None
 

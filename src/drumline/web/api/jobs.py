@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -115,8 +114,13 @@ async def _choose(jobs: Jobs, body: Bulk) -> tuple[list[str], bool]:
     if body.ids:
         return list(dict.fromkeys(body.ids)), False
     where: JobFilter = read_filter(words)
-    found = [job.id async for job in jobs.select(where, MOST_AT_ONCE + 1) if _is_public(job)]
-    return list(islice(found, MOST_AT_ONCE)), len(found) > MOST_AT_ONCE
+    found: list[str] = []
+    async for job in jobs.select(where):
+        if _is_public(job):
+            found.append(job.id)
+        if len(found) > MOST_AT_ONCE:
+            break
+    return found[:MOST_AT_ONCE], len(found) > MOST_AT_ONCE
 
 
 def _is_public(job: Job) -> bool:
