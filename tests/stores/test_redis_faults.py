@@ -12,11 +12,12 @@ import pytest
 from redis import Redis
 
 from drumline.clock import fresh_id
-from drumline.errors import StoreUnreachable, StoreUnusable
+from drumline.errors import StoreError, StoreUnreachable, StoreUnusable
 from drumline.model.claim import ANY_QUEUE, Share
 from drumline.model.query import JobFilter
 from drumline.stores.base import topic
 from drumline.stores.redis import RedisStore
+from drumline.stores.redis.connect import read_slots
 from tests.support.build import BY, done, new_job, new_schedule, replica_info
 from tests.support.ports import free_port
 from tests.support.valkey import Valkey, new_server
@@ -154,6 +155,26 @@ def test_a_server_that_is_away_is_out_of_reach():
 
 async def _await(make: Callable[[], Any]) -> Any:
     return await make()
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".internal"])
+def test_an_address_that_no_resolver_takes_is_an_error_and_no_silence(host):
+    with pytest.raises(StoreError, match="redis://"):
+        RedisStore(f"redis://{host}:6379").now().run()
+
+
+def test_a_name_that_cannot_be_sent_is_an_error_and_the_next_call_is_answered(store):
+    with pytest.raises(StoreError):
+        store.ticks("\udcff").run()
+    store.now().run()
+
+
+def test_a_node_that_is_told_without_a_name_is_the_one_that_was_asked():
+    asked = ("10.0.0.1", 7000)
+    slots = [(0, 99, [b"10.0.0.2", 7000]), (100, 16383, [None, 7001], [b"", 7002])]
+    owner, nodes = read_slots(slots, 100, asked)
+    assert owner == ("10.0.0.1", 7001)
+    assert nodes == (("10.0.0.2", 7000), ("10.0.0.1", 7001), ("10.0.0.1", 7002))
 
 
 def test_a_wrong_password_is_refused_and_not_told():

@@ -15,7 +15,7 @@ from drumline.stores.redis.address import Address, Node, Wire
 from drumline.stores.redis.confirm import Confirm
 from drumline.stores.redis.scripts import SCRIPTS
 
-__all__ = ["AWAY", "SCHEMA", "Server", "translate"]
+__all__ = ["AWAY", "SCHEMA", "Server", "read_answers", "read_slots", "translate"]
 
 # The version of keys and scripts that this code knows.
 SCHEMA = 1
@@ -196,27 +196,36 @@ class Server:
 
     def _find_owner(self, slots: Any, asked: Node) -> Node:
         """Which node of the cluster has our slot; all of them are remembered."""
-        wanted = key_slot(self.base)
-        nodes: list[Node] = []
-        owner: Node | None = None
-        for first, last, *holders in slots:
-            # A node that does not know its own name is the one that was asked.
-            found = [(holder[0].decode() or asked[0], int(holder[1])) for holder in holders]
-            nodes += found
-            if first <= wanted <= last:
-                owner = found[0]
-        self._heard_of = tuple(nodes)
+        owner, self._heard_of = read_slots(slots, key_slot(self.base), asked)
         if owner is None:
             raise exceptions.ClusterDownError("the slot of the namespace is not served")
         return owner
 
 
+def read_slots(slots: Any, wanted: int, asked: Node) -> tuple[Node | None, tuple[Node, ...]]:
+    """Which node has the slot, and all nodes, from the answer of the one that was asked."""
+    nodes: list[Node] = []
+    owner: Node | None = None
+    for first, last, *holders in slots:
+        # A node that does not know its own name, or does not tell it, is the one that was asked.
+        found = [((holder[0] or b"").decode() or asked[0], int(holder[1])) for holder in holders]
+        nodes += found
+        if first <= wanted <= last:
+            owner = found[0]
+    return owner, tuple(nodes)
+
+
 def ask(wire: Wire, commands: list[tuple[Any, ...]]) -> list[Any]:
-    """The answers to these commands, sent together; the first error among them is raised when all are read."""
+    """The answers to these commands, sent together."""
     wire.send_packed_command(wire.pack_commands(commands))
+    return read_answers(wire, len(commands))
+
+
+def read_answers(wire: Wire, number: int) -> list[Any]:
+    """The next answers; the first error among them is raised when all are read."""
     answers: list[Any] = []
     failure: exceptions.ResponseError | None = None
-    for _ in commands:
+    for _ in range(number):
         try:
             answers.append(wire.read_response())
         except exceptions.ResponseError as error:

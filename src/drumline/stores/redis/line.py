@@ -22,7 +22,7 @@ from drumline.failpoint import failpoint
 from drumline.stores.redis.address import Wire
 from drumline.stores.redis.calls import Call
 from drumline.stores.redis.confirm import CONFIRMATIONS, find_doubt, refuse
-from drumline.stores.redis.connect import AWAY, SCHEMA, Server, translate
+from drumline.stores.redis.connect import AWAY, SCHEMA, Server, read_answers, translate
 from drumline.stores.redis.pack import pack_groups
 from drumline.stores.redis.scripts import SCRIPTS
 from drumline.stores.replies import Asked, LoopReply, Reply, deliver
@@ -132,7 +132,7 @@ class Line:
             except AWAY as error:
                 failure = error
                 self._disconnect()
-            except (exceptions.RedisError, StoreError) as error:
+            except Exception as error:  # noqa: BLE001 - given to the callers: nobody else would answer them
                 self._disconnect()
                 return _fail(groups, error, self._server.shown)
             if not groups:
@@ -169,6 +169,9 @@ class Line:
                 _fail([group], error, self._server.shown)
         if confirmation and not again:
             self._confirm(wire, groups)
+        elif confirmation:
+            # What was answered is not confirmed, and is asked for again behind the rest.
+            again += [group for group in groups if group[0].call.size and group not in again and not group[0].error]
         if again:
             # A new connection goes to whoever has the keys now, and brings the scripts.
             self._disconnect()
@@ -176,15 +179,19 @@ class Line:
             self._see_migrated(groups)
         return failure, again
 
-    def _confirmation(self, groups: Sequence[Sequence[_Sent]]) -> list[tuple[str | int, ...]]:
+    def _confirmation(self, groups: Sequence[Sequence[_Sent]]) -> list[tuple[bytes | str | int, ...]]:
         """What to send behind enqueues that count only once they are confirmed."""
         command = CONFIRMATIONS.get(self._server.confirm)
-        return [command] if command is not None and any(group[0].call.size for group in groups) else []
+        if command is None or not any(group[0].call.size for group in groups):
+            return []
+        # It waits for what this connection wrote; an enqueue that is repeated finds its jobs, and writes nothing.
+        return [("SET", self._server.base + b":confirming", 1), command]
 
     def _confirm(self, wire: Wire, groups: Sequence[Sequence[_Sent]]) -> None:
         confirm, shown = self._server.confirm, self._server.shown
         try:
-            doubt = find_doubt(confirm, wire.read_response(), shown)
+            *_, confirmed = read_answers(wire, len(self._confirmation(groups)))
+            doubt = find_doubt(confirm, confirmed, shown)
         except exceptions.ResponseError as error:
             doubt = refuse(confirm, error, shown)
         if doubt is not None:

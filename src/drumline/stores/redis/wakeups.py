@@ -16,12 +16,11 @@ from typing import Any
 from redis import exceptions
 
 from drumline.clock import fresh_id
-from drumline.errors import StoreError
 from drumline.stores.base import Hear, Listener, Topic, topic
 from drumline.stores.hub import Hub
 from drumline.stores.redis.address import Wire
 from drumline.stores.redis.calls import Call
-from drumline.stores.redis.connect import AWAY, Server
+from drumline.stores.redis.connect import Server
 from drumline.stores.redis.line import Line
 from drumline.stores.redis.pack import unpack_id
 
@@ -111,7 +110,7 @@ class Watcher:
         while not life.is_over.is_set():
             try:
                 self._hear_until_lost(life)
-            except (*AWAY, exceptions.RedisError, StoreError) as error:
+            except Exception as error:  # noqa: BLE001 - hints are only hints: whoever works meets the error itself
                 logger.info("%s: no hints for now: %s", self._server.shown, error)
                 self._hub.go_deaf()
             wait = _FIRST_WAIT if life.begun.done() else min(wait * 2, _LONGEST_WAIT)
