@@ -1,7 +1,10 @@
 """What a store makes of a server that is away, comes back, or is not what it should be."""
 
 import asyncio
+import os
+import resource
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import psycopg
 import pytest
@@ -50,6 +53,43 @@ def test_a_restart_between_two_steps_is_not_noticed(server, store, how):
     (claim, *_) = store.claim(REPLICA, [Share("*", 100)], 100, ["job"], how).run().claims[-1:]
     assert claim.id == answer.id
     assert store.finish([done(claim)]).run() == [True]
+
+
+def test_a_due_job_that_somebody_has_locked_is_not_asked_for_without_a_pause(server, store):
+    job = new_job(delay=0.001)
+    store.enqueue([job]).run()
+    with psycopg.connect(server.url) as connection:
+        connection.execute("select id from drumline.job for update")
+        connection.execute("select pg_sleep(0.01)")
+        claimed = store.claim(REPLICA, [Share("*", 1)], 1, ["job"], "one").run()
+        assert claimed.claims == []
+        assert claimed.next_due is not None
+        assert claimed.next_due > claimed.now
+    claimed = store.claim(REPLICA, [Share("*", 1)], 1, ["job"], "two").run()
+    assert [claim.id for claim in claimed.claims] == [job.id]
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Descriptors that are opened from now on have numbers beyond a thousand."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
+    with ExitStack() as stack:
+        for _ in range(1100):
+            stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.asyncio
+async def test_hints_are_heard_in_a_process_with_very_many_open_files(server, store, many_files):
+    heard: list[str] = []
+    other = PostgresStore(server.url)
+    async with store.wakeups(heard.append) as listener:
+        listener.watch([topic.queue("mail")])
+        await other.enqueue([new_job(queue="mail")])
+        await eventually(lambda: topic.queue("mail") in heard)
+    await other.close()
 
 
 def test_terminated_connections_are_replaced(server, store):

@@ -43,6 +43,8 @@ PROMOTED_AT_ONCE = 10_000
 _FIELDS = 20
 # So often a call looks for more before it is content with what it has.
 _MOST_LOOKS = 10
+# Before the next look at what somebody else has locked, in milliseconds.
+_LOCKED_PAUSE = 50
 
 
 class Asked(NamedTuple):
@@ -140,8 +142,11 @@ def _find_again(token: str) -> Operation[list[Claim]]:
 def _take(asked: Asked, share: Share, room: int) -> Operation[_Look]:
     """Look until the room is filled, or there is no more."""
     look = yield from _look(asked, share, room, regardless=False)
+    earliest = 0
     if look.is_overdue:
-        yield from promote()
+        promoted, now = yield from promote()
+        # All that is due is in the hands of somebody whose transaction is open: it is not asked for without a pause.
+        earliest = 0 if promoted else now + _LOCKED_PAUSE
         look = yield from _look(asked, share, room, regardless=True)
     for _ in range(_MOST_LOOKS):
         missing = room - len(look.claims)
@@ -153,7 +158,7 @@ def _take(asked: Asked, share: Share, room: int) -> Operation[_Look]:
             yield Statement(_SQL["wait_a_little"])
         more = yield from _look(asked, share, missing, regardless=True)
         look = more._replace(claims=look.claims + more.claims, chosen=look.chosen + more.chosen)
-    return look
+    return look if look.next_due is None else look._replace(next_due=max(look.next_due, earliest))
 
 
 def _look(asked: Asked, share: Share, room: int, *, regardless: bool) -> Operation[_Look]:

@@ -16,6 +16,7 @@ from drumline.stores.replies import Asked, LoopReply, Reply, deliver
 __all__ = ["Group"]
 
 Enqueue = Callable[[Sequence[NewJob]], list[Enqueued]]
+_INTERRUPTED = "the enqueue was interrupted, and it is not known whether it was done: repeat it with the same id"
 
 
 class _Call(Asked):
@@ -82,6 +83,20 @@ class Group:
         calls = self._take()
         if not calls:
             return False
+        try:
+            self._answer(calls)
+        except BaseException:
+            # A signal broke in on the caller whose thread this is: nobody else must wait for ever.
+            for call in calls:
+                if call.answer is None and call.error is None:
+                    call.error = StoreUnreachable(_INTERRUPTED)
+            deliver(calls)
+            self._go_on()
+            raise
+        deliver(calls)
+        return True
+
+    def _answer(self, calls: Sequence[_Call]) -> None:
         jobs = [job for call in calls for job in call.jobs]
         try:
             answers = iter(self._enqueue(jobs))
@@ -90,8 +105,6 @@ class Group:
         else:
             for call in calls:
                 call.answer = list(islice(answers, len(call.jobs)))
-        deliver(calls)
-        return True
 
     def _take(self) -> list[_Call]:
         with self._lock:

@@ -15,8 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-import psycopg
-
 from drumline.clock import SystemClock, fresh_id, pause
 from drumline.errors import StoreError
 from drumline.stores.base import Hear, Topic, topic
@@ -176,9 +174,12 @@ class Hints:
     # Speak.
 
     def _begin_to_speak(self) -> None:
-        self._say_unsent()
-        if self._has_unsent():
-            self._sessions.hands.give(self._speak)
+        try:
+            self._say_unsent()
+        finally:
+            # Also when a signal broke in on the caller: the next one who has something must be free to speak.
+            if self._has_unsent():
+                self._sessions.hands.give(self._speak)
 
     def _speak(self) -> None:
         """Say what there is to say, and rest in between."""
@@ -246,8 +247,9 @@ class Hints:
             try:
                 with self._place.connect_listener() as connection:
                     self._attend(connection, life, is_first=is_first)
-            except (StoreError, psycopg.Error):
-                # Hints are only hints, as above.
+            except Exception as error:  # noqa: BLE001 - hints are only hints, as above
+                if self._hub.is_hearing:
+                    logger.info("%s: no hints for now: %s", self._place.shown, error)
                 self._hub.go_deaf()
                 if not life.begun.done():
                     life.begun.set_result(None)
@@ -266,9 +268,13 @@ class Hints:
             self._hub.tell(self._hub.topics)
         if not life.begun.done():
             life.begun.set_result(None)
+        # Not `select.select`, which knows the first thousand descriptors of a process only.
+        watch = select.poll()
+        watch.register(connection.fileno(), select.POLLIN)
+        watch.register(life.asked, select.POLLIN)
         while not life.over.is_set():
             self._keep_watch()
-            ready, _, _ = select.select([connection.fileno(), life.asked], [], [], _PROBE_EVERY)
+            ready = [descriptor for descriptor, _ in watch.poll(_PROBE_EVERY * 1000)]
             if life.asked in ready:
                 os.read(life.asked, 4096)
             elif not ready:

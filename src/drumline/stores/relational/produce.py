@@ -26,7 +26,7 @@ def enqueue(ways: Ways[S], step: S, jobs: Sequence[NewJob]) -> Operation[list[En
         # Somebody else has made one of them since we looked.
         raise Again
     if not held and len(new) == len(jobs):
-        return [Enqueued(job_id, state) for job_id, state in made.items()]
+        return [Enqueued(job.id, made[job.id]) for job in jobs]
     states |= yield from find_standing(ways, step, [holder for holder in held.values() if holder not in made])
     return (yield from _answer(ways, step, jobs, states, made, held))
 
