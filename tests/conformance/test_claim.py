@@ -343,15 +343,19 @@ def test_claiming_nothing_changes_nothing(rig):
     assert (rig.jobs(), rig.counts()) == before
 
 
-@promises("claim", "It tells how often in a row the job was released before.")
-def test_a_claim_tells_how_often_in_a_row_the_job_was_released(rig):
+@promises("claim", "It tells the `releases` of the last outcome.")
+def test_a_claim_tells_how_often_in_a_row_the_job_was_left_to_others(rig):
     rig.add()
     for expected in (0, 1, 2):
         claim = rig.take_one()
         assert claim.releases == expected
-        assert rig.finish(release(claim)) == [True]
+        assert rig.finish(release(claim, releases=expected + 1)) == [True]
     claim = rig.take_one()
-    assert (claim.releases, rig.finish(retry(claim))) == (3, [True])
+    assert (claim.releases, rig.finish(release(claim))) == (3, [True])
+    claim = rig.take_one()
+    assert (claim.releases, rig.finish(release(claim, releases=7))) == (0, [True])
+    claim = rig.take_one()
+    assert (claim.releases, rig.finish(retry(claim))) == (7, [True])
     rig.advance(3600)
     assert rig.take_one().releases == 0
     rig.advance(3600)

@@ -119,7 +119,9 @@ async def test_lines_that_come_from_many_threads_are_all_kept_and_each_once(kit,
 
 async def test_words_that_no_store_could_write_are_made_plain(kit, claim):
     execution = kit.execution(claim)
-    execution.log("info", "a\0b\ud800" + "x" * 100_000, {"thing": {1, 2}, "odd": object, "nan": float("nan")})
+    execution.log(
+        "info", "a\0b\ud800" + "x" * 100_000, {"thing": {1, 2}, "odd": object, "nan": float("nan"), "\ud800": 1}
+    )
     execution.progress(Progress(True, "half\ud800"))
     execution.user_error("sorry\0\ud800")
     note = execution.take_words()
@@ -127,7 +129,7 @@ async def test_words_that_no_store_could_write_are_made_plain(kit, claim):
     (line,) = note.lines
     assert len(line.message) <= 16 * 1024
     assert line.message.startswith("a\\x00b\\ud800xxx")
-    assert line.fields == {"thing": [1, 2], "odd": "<class 'object'>", "nan": "nan"}
+    assert line.fields == {"thing": [1, 2], "odd": "<class 'object'>", "nan": "nan", "\\ud800": 1}
     assert type(note.progress.value) is float
 
 

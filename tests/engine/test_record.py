@@ -315,3 +315,40 @@ async def test_an_outcome_that_can_never_be_written_does_not_hold_up_the_others(
     assert desk.recorder.idle
     assert len(kit.executions) == 0
     assert f"job {bad.claim.id}: its outcome cannot be written" in caplog.text
+
+
+async def test_an_outcome_that_can_never_be_written_spends_its_attempt(desk, kit, monkeypatch):
+    bad = kit.execution(kit.claim_one(kit.task(greet, max_attempts=1)), desk.recorder.listen)
+    desk.recorder.close(bad, Returned(b'"bad"'))
+    finish = kit.memory.finish
+
+    def refuse_bad(outcomes):
+        if any(outcome.result == b'"bad"' for outcome in outcomes):
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no")
+        return finish(outcomes)
+
+    monkeypatch.setattr(kit.memory, "finish", refuse_bad)
+    await desk.recorder.step()
+    job = kit.job(bad.claim.id)
+    assert (job.state, job.attempts[-1].error.type) == ("dead", "OutcomeUnwritable")
+    assert desk.recorder.idle
+
+
+async def test_words_that_can_never_be_written_do_not_hold_up_the_others(desk, kit, monkeypatch, caplog):
+    good, bad = desk.start(), desk.start()
+    for execution in (good, bad):
+        execution.log("info", "words", {})
+        desk.end(execution)
+    report = kit.memory.report
+
+    def refuse_bad(notes):
+        if any(note.ref.id == bad.claim.id for note in notes):
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no")
+        return report(notes)
+
+    monkeypatch.setattr(kit.memory, "report", refuse_bad)
+    await desk.recorder.step()
+    assert [kit.state(execution.claim.id) for execution in (good, bad)] == ["done", "done"]
+    assert [line.message for line in kit.lines(good.claim.id)] == ["words"]
+    assert desk.recorder.idle
+    assert f"job {bad.claim.id}: what it said cannot be written" in caplog.text

@@ -152,6 +152,13 @@ def test_a_misfit_is_left_to_others_for_a_while_and_says_why():
     assert (outcome.kind, outcome.start, outcome.attempt.error) == (OutcomeKind.RELEASE, MISFIT_PAUSE, BOOM)
 
 
+def test_only_workers_that_could_not_read_the_job_count_towards_its_end():
+    """One that was snoozed twenty times was read twenty times; one that was stopped was perhaps never looked at."""
+    snoozed = Raised(BOOM, Wish.SNOOZE, MISFIT_PAUSE)
+    endings = {Misfit(BOOM): 4, Unreadable(BOOM): 4, Stopped(): 3, snoozed: 0, Raised(BOOM): 0, Lost(): 0}
+    assert {ending: judge(ending, releases=3).releases for ending in endings} == endings
+
+
 def test_a_misfit_that_nobody_took_for_long_is_dead_and_says_why():
     assert judge(Misfit(BOOM), releases=MOST_RELEASES - 1).kind is OutcomeKind.RELEASE
     outcome = judge(Misfit(BOOM), releases=MOST_RELEASES)

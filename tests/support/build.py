@@ -126,10 +126,16 @@ def retry(
 
 
 def release(
-    claim: Claim, *, start: Start = None, delay: float | None = None, by: str | None = None, ran: float = 0
+    claim: Claim,
+    *,
+    start: Start = None,
+    delay: float | None = None,
+    by: str | None = None,
+    ran: float = 0,
+    releases: int = 0,
 ) -> Outcome:
     when = start if delay is None else timedelta(seconds=delay)
-    return Outcome.release(claim, attempt_of(claim, "released", by=by, ran=ran), when)
+    return Outcome.release(claim, attempt_of(claim, "released", by=by, ran=ran), when, releases=releases)
 
 
 def line(claim: Claim, number: int, message: str = "", **fields: Any) -> LogLine:

@@ -198,7 +198,7 @@ class _Sink:
             self.stopping, self.cancelled, self.held = flags.stopping, flags.cancelled, flags.held
 
     def log(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
-        plain = {name: decode_result(encode_result(value)[0]) for name, value in fields.items()}
+        plain = {cut(name): decode_result(encode_result(value)[0]) for name, value in fields.items()}
         self._say(Said(level, cut(str(message)), plain))
 
     def progress(self, progress: Progress) -> None:

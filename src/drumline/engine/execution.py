@@ -128,7 +128,7 @@ class Execution:
 
     def log(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
         # As a store can keep it: one line that it cannot write would hold up everything behind it.
-        plain = {name: decode_result(encode_result(value)[0]) for name, value in fields.items()}
+        plain = {cut(name): decode_result(encode_result(value)[0]) for name, value in fields.items()}
         line = LogLine(next(self._numbers), self.now(), level, cut(str(message)), plain, self.claim.attempt)
         self._lines.append(line)
         self._on_words(self)

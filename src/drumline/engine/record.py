@@ -20,8 +20,9 @@ from drumline.errors import StoreError
 from drumline.events import ClaimLost, Events, StaleWrite
 from drumline.failpoint import failpoint
 from drumline.model.claim import Claim, ClaimRef, Note
+from drumline.model.job import Failure
 from drumline.model.outcome import Outcome
-from drumline.policy.verdict import Ending, Stopped, verdict
+from drumline.policy.verdict import Ending, Raised, Stopped, verdict
 from drumline.stores.base import Store
 
 __all__ = ["LARGEST_BATCH", "Recorder"]
@@ -31,6 +32,7 @@ logger = logging.getLogger("drumline.engine")
 # The most outcomes in one batch, and the least seconds between two batches that hold only words.
 LARGEST_BATCH = 500
 WORDS_EVERY = 0.1
+UNWRITABLE = Failure("OutcomeUnwritable", "what came of the attempt cannot be written: see the worker's log", "")
 
 
 class Recorder:
@@ -132,13 +134,29 @@ class Recorder:
 
     async def _write_words(self) -> None:
         notes = list(self._notes)
-        answers = await self._store.report(notes)
+        try:
+            answers = await self._store.report(notes)
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - said of the one note that it is about
+            answers = [await self._write_note(note) for note in notes]
         failpoint("report.answered")
         for note, kept in zip(notes, answers, strict=True):
             if not kept:
                 self.lost(note.ref, "report")
         del self._notes[: len(notes)]
         self._words_at = self._clock.monotonic()
+
+    async def _write_note(self, note: Note) -> bool:
+        """Write one; what cannot be written is left out, for behind it others wait."""
+        try:
+            (kept,) = await self._store.report([note])
+        except StoreError:
+            raise
+        except Exception:
+            logger.exception("job %s: what it said cannot be written, and is left out", note.ref.id)
+            return True
+        return kept
 
     async def _write_outcomes(self, batch: dict[ClaimRef, Outcome]) -> None:
         failpoint("finish.before")
@@ -156,7 +174,7 @@ class Recorder:
         self._on_written()
 
     async def _write_one_by_one(self, batch: dict[ClaimRef, Outcome]) -> None:
-        """Find the outcome that cannot be written, and let go of it: its lease will pass, and the fleet retries it."""
+        """Find the outcome that cannot be written, and let its attempt count as failed."""
         for ref, outcome in batch.items():
             try:
                 (applied,) = await self._store.finish([outcome])
@@ -164,9 +182,25 @@ class Recorder:
                 raise
             except Exception:
                 logger.exception("job %s: its outcome cannot be written; it will be retried", ref.id)
-                self._forget(ref)
+                await self._write_plainly(ref, outcome)
             else:
                 self._settle(ref, outcome, applied=applied)
+
+    async def _write_plainly(self, ref: ClaimRef, outcome: Outcome) -> None:
+        """Write what can be written of it: a claim that is only let go is given back, and its attempt never spent."""
+        line = outcome.attempt
+        plain = verdict(
+            outcome.claim, Raised(UNWRITABLE), by=self._by, started_at=line.started_at, ended_at=line.ended_at
+        )
+        try:
+            (applied,) = await self._store.finish([plain])
+        except StoreError:
+            raise
+        except Exception:
+            logger.exception("job %s: nothing of its outcome can be written", ref.id)
+            self._forget(ref)
+        else:
+            self._settle(ref, plain, applied=applied)
 
     def _settle(self, ref: ClaimRef, outcome: Outcome, *, applied: bool) -> None:
         self._forget(ref)

@@ -52,7 +52,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     key: str | None = None
     # Somebody has asked for this job to be cancelled.
     cancelling: bool = False
-    # How often in a row the job was given back before.
+    # How often in a row workers that could not read the job have left it to others.
     releases: int = 0
 
     @property

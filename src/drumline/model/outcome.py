@@ -36,6 +36,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     start: Start = None
     result: bytes | None = None
     result_is_repr: bool = False
+    # As the next claim shall tell it.
+    releases: int = 0
 
     @classmethod
     def done(cls, claim: Claim, attempt: Attempt, result: bytes | None, *, is_repr: bool = False) -> Outcome:
@@ -54,5 +56,5 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         return cls(claim, OutcomeKind.RETRY, attempt, start)
 
     @classmethod
-    def release(cls, claim: Claim, attempt: Attempt, start: Start = None) -> Outcome:
-        return cls(claim, OutcomeKind.RELEASE, attempt, start)
+    def release(cls, claim: Claim, attempt: Attempt, start: Start = None, *, releases: int = 0) -> Outcome:
+        return cls(claim, OutcomeKind.RELEASE, attempt, start, releases=releases)

@@ -125,11 +125,13 @@ def verdict(claim: Claim, ending: Ending, *, by: str, started_at: datetime, ende
         case Cancelled():
             return Outcome.cancelled(claim, closed("cancelled"))
         case Stopped():
-            return Outcome.release(claim, closed("released"))
+            # Whether it can be read here was perhaps never tried.
+            return Outcome.release(claim, closed("released"), releases=claim.releases)
         case Misfit() if claim.releases >= MOST_RELEASES:
             return Outcome.dead(claim, closed("failed", ending.failure))
         case Misfit() | Unreadable():
-            return Outcome.release(claim, closed("released", ending.failure), _pause_of(claim, ending))
+            line = closed("released", ending.failure)
+            return Outcome.release(claim, line, _pause_of(claim, ending), releases=claim.releases + 1)
         case _:
             assert_never(ending)
 

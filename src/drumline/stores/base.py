@@ -154,7 +154,7 @@ class Store(Protocol):
         No job is in two live claims. Due delayed jobs are promoted first. Paused queues give nothing. Only jobs of the
         named tasks are taken, and others in front of them cost nothing. Each claim starts an attempt, holds for the
         job's own lease, and its fence is greater than every one before: the greater of the last fence + 1 and the
-        store's clock in microseconds. It tells how often in a row the job was released before.
+        store's clock in microseconds. It tells the `releases` of the last outcome.
 
         The same token gives the same claims again, as far as they are still held; a token is good for a minute.
         The answer tells when the next delayed job of any queue is due.

@@ -146,7 +146,7 @@ def _finish_one(state: State, now: datetime, outcome: Outcome) -> bool:
     if record.cancelling and kind in (OutcomeKind.RETRY, OutcomeKind.RELEASE):
         kind = OutcomeKind.CANCELLED
     _count(state, now, outcome, kind)
-    record.releases = record.releases + 1 if kind is OutcomeKind.RELEASE else 0
+    record.releases = outcome.releases
     if kind is OutcomeKind.RETRY:
         state.wait(record, due_at(outcome.start, now))
     elif kind is OutcomeKind.RELEASE:

@@ -11,7 +11,8 @@ outcome as materialized (
   from present
   cross join json_to_recordset(%(outcomes)s::json) as o (
     place integer, id uuid, fence bigint, kind "char", line text, keep bigint, keep_cancelled bigint, wait smallint,
-    run smallint, failed boolean, start_at bigint, start_in bigint, error text, result text, is_repr boolean)
+    run smallint, failed boolean, start_at bigint, start_in bigint, error text, result text, is_repr boolean,
+    releases integer)
 ),
 -- One by one by the primary key, whatever the planner believes of the table; in their order, and locked.
 held as materialized (
@@ -33,7 +34,7 @@ waiting as (
   set state = (case when case when o.is_given_back then job.due else o.due end > now then 'd' else 'r' end)::"char",
       due = case when o.is_given_back then job.due else o.due end,
       attempt = attempt - (o.kind = 'l')::integer,
-      releases = case when o.kind = 'l' then releases + 1 else 0 end,
+      releases = coalesce(o.releases, 0),
       replica = null,
       claimed = null,
       lease = null,

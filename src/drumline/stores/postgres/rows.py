@@ -75,6 +75,7 @@ class OutcomeRow(msgspec.Struct, omit_defaults=True):
     error: str | None = None
     result: str | None = None
     is_repr: bool = False
+    releases: int = 0
 
 
 _KINDS = {**ENDS, OutcomeKind.RETRY: "r", OutcomeKind.RELEASE: "l"}
@@ -162,6 +163,7 @@ def outcome_row(place: int, outcome: Outcome) -> OutcomeRow:
         error=attempt.died_of,
         result=None if outcome.result is None else to_text(outcome.result),
         is_repr=outcome.result_is_repr,
+        releases=outcome.releases,
     )
 
 

@@ -123,6 +123,7 @@ def _outcome_item(outcome: Outcome) -> tuple[Any, ...]:
         ran,
         False if claim.key is None else key_place(claim.task, claim.key),
         claim.schedule or False,
+        outcome.releases,
     )
 
 

@@ -96,6 +96,7 @@ def _wait(step: Step, outcome: Outcome) -> dict[str, Any]:
         "state": state,
         "due": due,
         "given_back": is_release,
+        "releases": outcome.releases,
         "error": outcome.attempt.died_of,
         "line": attempt_line(outcome.attempt),
     }

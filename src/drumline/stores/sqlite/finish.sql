@@ -11,7 +11,7 @@ update drumline_job
 set state = :state,
     due = :due,
     attempt = attempt - :given_back,
-    releases = case when :given_back then releases + 1 else 0 end,
+    releases = :releases,
     replica = null,
     claimed = null,
     lease = null,

@@ -1,7 +1,7 @@
 -- finish: apply the outcomes of claims that are still held; answer per outcome 1 if it stands applied, else 0.
 -- KEYS[1] base   ARGV[1] msgpack [[id, fence, kind, lane, rank, created, mode, start, keep, attempt's line, result,
 --   result is a repr, error, has failed, bucket of the wait (w3), bucket of the run (r0), run time, key's place,
---   schedule], ...]
+--   schedule, releases], ...]
 --   kind: o done, f dead, c cancelled, r retry, l release
 --   keep: for how long once it has ended, be it as cancelled instead of again
 -- touches  base:time base:state base:running base:held:<replica> base:expires base:dead base:cancelled base:delayed
@@ -65,13 +65,13 @@ end
 
 local function finish_waiting(outcome, kind, fields, lines)
   local id, lane = outcome[1], outcome[4]
-  local attempt, releases, due = fields[3], 0, due_of(outcome[7], outcome[8])
+  local attempt, due = fields[3], due_of(outcome[7], outcome[8])
   if kind == 'l' then
-    attempt, releases = attempt - 1, fields[4] + 1
+    attempt = attempt - 1
     if outcome[7] == 0 then due = fields[5] end
   end
   written[#written + 1] = id
-  written[#written + 1] = cmsgpack.pack({ 'w', fields[2], attempt, releases, due, false }) .. lines
+  written[#written + 1] = cmsgpack.pack({ 'w', fields[2], attempt, outcome[20], due, false }) .. lines
   place(id, lane, outcome[5], due)
   hint_lane(lane)
 end
