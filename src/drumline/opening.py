@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from drumline.clock import Clock
 from drumline.engine.preparing import refuse_while_preparing
 from drumline.stores.base import Store
+from drumline.stores.forks import watch_forks
 from drumline.stores.open import open_store
 from drumline.stores.sealed import SealedStore
 
@@ -28,6 +30,9 @@ class OwnStore:
         self._store: Store | None = None
         # The process in which the store was made ready: after a fork it is made ready again.
         self._ready_in: int | None = None
+        # Threads that come at once open one store.
+        self._opening = threading.RLock()
+        watch_forks(self)
 
     @property
     def is_stand_in(self) -> bool:
@@ -52,16 +57,28 @@ class OwnStore:
 
     def as_it_is(self) -> Store:
         """The store, which may have to be migrated before it can be used."""
-        if self._store is None:
+        store = self._store
+        if store is None:
             refuse_while_preparing()
-            self._store = self._stand_in or self._open()
-        return self._store
+            with self._opening:
+                store = self._store = self._store or self._stand_in or self._open()
+        return store
 
     async def close(self) -> None:
         """Give back what the store holds; used again, it opens again."""
         store, self._store, self._ready_in = self._store, None, None
         if store is not None:
             await store.close()
+
+    def stop_for_fork(self) -> None:
+        """Let nobody be in the middle of opening."""
+        self._opening.acquire()
+
+    def go_on(self) -> None:
+        self._opening.release()
+
+    def forget(self) -> None:
+        self._opening = threading.RLock()
 
     def _open(self) -> Store:
         settings = self._settings()

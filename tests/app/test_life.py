@@ -1,11 +1,12 @@
 """Opening, closing, and use from more than one event loop and thread."""
 
 import asyncio
-from contextlib import asynccontextmanager
+import threading
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from drumline import BadOption, Context, Drumline, StoreUnreachable
+from drumline import BadOption, Context, Drumline, StoreUnreachable, opening
 from drumline.stores.memory import MemoryStore
 from tests.support.waiting import run_together
 from tests.support.wire import Wire
@@ -168,3 +169,20 @@ async def test_a_program_that_may_not_migrate_does_not(monkeypatch):
     wire, drum = wired(monkeypatch), Drumline("memory://")
     await declare(drum).enqueue("Ada")
     assert wire.asked("migrate") == []
+
+
+def test_threads_that_come_at_once_open_one_store(folder, monkeypatch):
+    entered = threading.Barrier(2)
+    made: list[object] = []
+
+    def open_slowly(url, **given):
+        # The other one gets as far as it can, unless it waits for this one.
+        with suppress(threading.BrokenBarrierError):
+            entered.wait(1)
+        made.append(MemoryStore())
+        return made[-1]
+
+    monkeypatch.setattr(opening, "open_store", open_slowly)
+    greet = declare(Drumline("memory://"))
+    run_together(*[lambda: greet.enqueue_sync("Ada")] * 2)
+    assert len(made) == 1

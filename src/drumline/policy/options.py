@@ -13,6 +13,7 @@ import msgspec
 from drumline.errors import BadOption
 from drumline.model.instant import Duration, parse_duration
 from drumline.model.options import Backoff, JobOptions, Retention, check_name
+from drumline.model.result import cut
 
 __all__ = [
     "Executor",
@@ -31,6 +32,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 MOST_TAGS = 20
 LONGEST_TAG = 100
+_STORABLE = "text without NUL and without half characters"
 
 ExceptionTypes = type[Exception] | Sequence[type[Exception]]
 
@@ -98,6 +100,8 @@ def list_tags(value: object) -> tuple[str, ...]:
     tags = _list(value, "tags", expected)
     if len(tags) > MOST_TAGS or not all(isinstance(tag, str) and 1 <= len(tag) <= LONGEST_TAG for tag in tags):
         raise BadOption("tags", expected, value)
+    if not all(map(_is_storable, tags)):
+        raise BadOption("tags", _STORABLE, value)
     return tuple(dict.fromkeys(tags))
 
 
@@ -124,10 +128,16 @@ def pick(kind: type[Choice], value: object, option: str) -> Choice:
 
 
 def check_text(value: object, option: str, longest: int) -> str:
-    """A text that is not empty and not too long."""
+    """A text that is not empty and not too long, and that every store can hold."""
     if not isinstance(value, str) or not 1 <= len(value) <= longest:
         raise BadOption(option, f"a text of 1 to {longest} characters", value)
+    if not _is_storable(value):
+        raise BadOption(option, _STORABLE, value)
     return value
+
+
+def _is_storable(text: str) -> bool:
+    return (text.isascii() and "\0" not in text) or cut(text) == text
 
 
 def _list(value: object, option: str, expected: str) -> tuple[Any, ...]:

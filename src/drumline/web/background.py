@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from drumline.errors import StoreError
+from drumline.model.result import cut
 from drumline.task import Added, Call, Task
 from drumline.web.answers import answer_error, answer_refusal
 
@@ -98,7 +99,8 @@ def _call_of(entry: BackgroundTask, origin: str) -> Call:
 def _origin(scope: Scope) -> str:
     """The route that enqueues, as people know it: `POST /orders/{order}`."""
     path = getattr(scope.get("route"), "path", None) or scope["path"]
-    return f"{scope['method']} {path}"[:LONGEST_ORIGIN]
+    # Where no route is known, the path is whatever was sent.
+    return cut(f"{scope['method']} {path}")[:LONGEST_ORIGIN]
 
 
 def _find_response(frame: FrameType | None) -> Response | None:
