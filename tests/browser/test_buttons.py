@@ -366,29 +366,30 @@ def test_all_on_the_page_are_ticked_at_once(page, stage):
     expect(page.locator("#ticked")).to_have_text("")
 
 
-def test_a_traceback_is_copied(chromium, stage, complaints):
+@pytest.fixture
+def copier(chromium: Browser, stage: Stage, complaints: Complaints) -> Iterator[Page]:
+    """The page of a dead job, in a browser that lets it copy."""
     context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    context.set_default_timeout(PATIENCE_MILLIS)
     page = context.new_page()
     complaints.watch(page)
     page.goto(stage.address)
     page.goto(stage.url(f"/jobs/{dead(stage)}"))
-    press(page, "Copy")
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    assert "ValueError: boom" in page.evaluate("navigator.clipboard.readText()")
+    yield page
     context.close()
 
 
-def test_copied_stays_said_when_the_page_is_looked_at_again(chromium, stage, complaints):
-    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
-    complaints.watch(page)
-    page.goto(stage.address)
-    page.goto(stage.url(f"/jobs/{dead(stage)}"))
-    press(page, "Copy")
+def test_a_traceback_is_copied(copier):
+    press(copier, "Copy")
+    expect(copier.get_by_role("button", name="Copied")).to_be_visible()
+    assert "ValueError: boom" in copier.evaluate("navigator.clipboard.readText()")
+
+
+def test_copied_stays_said_when_the_page_is_looked_at_again(copier, stage):
+    press(copier, "Copy")
     stage.enqueue("send_mail", user_id=1)
-    expect(page.locator("#n-jobs")).to_have_text("1")
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    context.close()
+    expect(copier.locator("#n-jobs")).to_have_text("1")
+    expect(copier.get_by_role("button", name="Copied")).to_be_visible()
 
 
 def test_where_nothing_can_be_copied_the_button_says_so(page, stage):

@@ -354,3 +354,25 @@ def test_a_job_that_is_gone_is_said_to_be_gone_once(complaints, page, stage):
     expect(page.locator("h1")).to_have_text("Not found")
     assert page.locator(".toast").count() == 0
     complaints.heard = [line for line in complaints.heard if "404" not in line]
+
+
+def test_a_page_whose_looks_fail_does_not_call_itself_live(complaints, page, stage):
+    page.goto(stage.url("/jobs"))
+    expect(page.locator("#live")).to_have_text("Live")
+    is_away = True
+
+    def refuse(route: Route) -> None:
+        if is_away:
+            route.fulfill(status=503, body="away")
+        else:
+            route.continue_()
+
+    page.route(stage.url("/jobs"), refuse)
+    stage.enqueue("send_mail", user_id=1)
+    expect(page.locator("#live")).to_have_text("Connection lost")
+    assert page.locator(".toast").count() == 0
+    is_away = False
+    job = stage.enqueue("send_mail", user_id=2)
+    expect(page.locator(f"#row-{job}")).to_be_visible()
+    expect(page.locator("#live")).to_have_text("Live")
+    complaints.heard = [line for line in complaints.heard if "503" not in line]

@@ -19,6 +19,8 @@
   let isWanted = false;
   // Somebody acted while the page was asked for: the answer may tell of before, and take the form away that acts.
   let isOvertaken = false;
+  // The last look was not answered, or refused: what is shown may be old, though the stream is open.
+  let isFailing = false;
   let isFirst = true;
   let lookedAt = performance.now();
   let again = 0;
@@ -28,7 +30,7 @@
   const page = () => document.getElementById("page");
 
   function show() {
-    const shown = isHeld ? "held" : state;
+    const shown = isHeld ? "held" : isFailing ? "lost" : state;
     const light = document.getElementById("live");
     const hold = document.getElementById("hold");
     if (light && light.dataset.state !== shown) {
@@ -184,6 +186,11 @@
       event.detail.shouldSwap = true;
       event.detail.isError = false;
     }
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.requestConfig.elt !== page()) return;
+    isFailing = !event.detail.successful && event.detail.xhr.status !== 404;
+    show();
   });
   document.addEventListener("htmx:afterSwap", () => {
     show();
