@@ -23,6 +23,23 @@ def test_a_process_of_ours_leaves_what_its_start_made_out_of_garbage_collection(
     assert told.split() == ["True", "True", "True"]
 
 
+TURN = """
+import sys
+from drumline.engine.alone import run_alone
+
+async def look():
+    return sys.getswitchinterval()
+
+before = sys.getswitchinterval()
+print(run_alone(look()) <= before / 5)
+"""
+
+
+def test_in_a_process_of_ours_no_thread_waits_long_for_the_event_loop_to_let_it_go_on():
+    told = subprocess.run([sys.executable, "-c", TURN], check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert told.split() == ["True"]
+
+
 LOOP = """
 import asyncio
 import sys
