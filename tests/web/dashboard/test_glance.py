@@ -6,6 +6,7 @@ import pytest_asyncio
 from drumline.clock import ManualClock
 from drumline.model.query import JobFilter
 from drumline.web.web import Web
+from tests.support.build import BY, new_schedule, tick_at
 from tests.web.shop import make_shop
 
 pytestmark = pytest.mark.asyncio
@@ -66,3 +67,26 @@ async def test_an_action_of_anybody_is_seen_at_once(web, monkeypatch):
     web.glance.forget()
     await web.glance.counts()
     assert counts.asked == 2
+
+
+async def test_a_tick_whose_job_had_not_ended_is_read_anew(web):
+    store = await web.drum.store()
+    await store.declare([new_schedule()], by=BY)
+    (fired,) = await store.fire([tick_at(await store.now())], by="web-1:abc")
+    (status,) = await store.schedules()
+    assert (await web.glance.newest_ticks(status, 10))[0].outcome is None
+    await web.drum.jobs.cancel(fired.job_id)
+    web.clock.advance(1.1)
+    assert (await web.glance.newest_ticks(status, 10))[0].outcome == "cancelled"
+
+
+async def test_ticks_whose_jobs_have_ended_are_not_read_again(web, monkeypatch):
+    store = await web.drum.store()
+    await store.declare([new_schedule()], by=BY)
+    (status,) = await store.schedules()
+    ticks = Told(store.ticks)
+    monkeypatch.setattr(store, "ticks", ticks)
+    for _ in range(3):
+        await web.glance.newest_ticks(status, 10)
+        web.clock.advance(60)
+    assert ticks.asked == 1

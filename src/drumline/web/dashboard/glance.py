@@ -23,6 +23,9 @@ __all__ = ["Glance"]
 
 T = TypeVar("T")
 
+# An answer, when it was asked for, and what the sampler had seen by then.
+Kept = tuple[asyncio.Future[Any], float, int]
+
 # How long an answer serves others who ask the same, unless the sampler sees a change. Tabs look once a second, each in
 # its own time; what one job says of itself the sampler does not see, and a tab that follows it asks twice a second.
 FRESH = 1.0
@@ -41,8 +44,7 @@ class Glance:
 
     def __init__(self, web: Web) -> None:
         self._web = web
-        # By what was asked: the answer, when it was asked, and what the sampler had seen by then.
-        self._kept: dict[Hashable, tuple[asyncio.Future[Any], float, int]] = {}
+        self._kept: dict[Hashable, Kept] = {}
 
     def forget(self) -> None:
         """Somebody has acted: whoever looks next sees what came of it."""
@@ -73,7 +75,10 @@ class Glance:
         """The newest rows of its ledger; asked for anew when the schedule has fired, or a job of it has ended."""
         name = status.schedule.name
         seen = (status.version, status.last_tick, status.last_mark, status.running, status.total_runs)
-        page = await self._ask(("ticks", name, limit, *seen), lambda store: store.ticks(name, limit=limit), LASTING)
+        key = ("ticks", name, limit, *seen)
+        # A job that is cancelled before it runs leaves no trace in the schedule.
+        fresh = FRESH if _has_unfinished(self._kept.get(key)) else LASTING
+        page = await self._ask(key, lambda store: store.ticks(name, limit=limit), fresh)
         return page.items
 
     async def ticks(self, name: str, after: str | None, limit: int) -> Page[Tick]:
@@ -116,12 +121,23 @@ class Glance:
             self._kept = {key: kept for key, kept in self._kept.items() if now - kept[1] < FRESH}
 
 
-def _is_stale(kept: tuple[asyncio.Future[Any], float, int], now: float, seen: int, fresh: float) -> bool:
+def _has_unfinished(kept: Kept | None) -> bool:
+    """Whether these ticks, as far as they are known, tell of a job that had not ended."""
+    if kept is None or not kept[0].done() or _has_failed(kept[0]):
+        return False
+    return any(tick.job_id is not None and tick.outcome is None for tick in kept[0].result().items)
+
+
+def _has_failed(ended: asyncio.Future[Any]) -> bool:
+    return ended.cancelled() or ended.exception() is not None
+
+
+def _is_stale(kept: Kept, now: float, seen: int, fresh: float) -> bool:
     future, asked, had_seen = kept
     if not future.done():
         # Asked before the sampler saw a change: the answer may not tell of it.
         return had_seen != seen
-    if future.cancelled() or future.exception() is not None:
+    if _has_failed(future):
         return True
     return now - asked >= fresh or (had_seen != seen and fresh <= FRESH)
 
