@@ -10,17 +10,16 @@ begins elsewhere among them, and who meets what others have just fired stands by
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import count
 from zlib import crc32
 
 import msgspec
 
 from drumline.clock import Clock
+from drumline.engine.agenda import Agenda, Line
 from drumline.engine.board import Board
 from drumline.errors import BadOption
 from drumline.events import Events, TickFired, TickSkipped, TicksMissed
@@ -48,28 +47,6 @@ LOOK_FOR = 3.0
 _DECIDED = (FiredAnswer.FIRED, FiredAnswer.RECORDED, FiredAnswer.OVERLAP, FiredAnswer.DUPLICATE)
 # Answers after which the schedule need not be read anew: we decided, or are only too soon.
 _SETTLED = (FiredAnswer.FIRED, FiredAnswer.RECORDED, FiredAnswer.OVERLAP, FiredAnswer.EARLY)
-
-
-class Line(msgspec.Struct, kw_only=True):
-    """One schedule, as this replica plans it."""
-
-    status: ScheduleStatus
-    # Instants up to here are decided; of per_replica, for this replica.
-    done: datetime
-    next: datetime | None = None
-    # When to act on `next`: at once, or after the grace.
-    act_at: datetime | None = None
-    # Another replica was met that fires what is due: we look before we try it.
-    stands_by: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.status.schedule.name
-
-    @property
-    def is_own(self) -> bool:
-        """Whether each replica has ticks of its own."""
-        return self.status.schedule.coordination is Coordination.PER_REPLICA
 
 
 class Ticker:
@@ -104,10 +81,7 @@ class Ticker:
         self._epoch: int | None = None
         self._started: int | None = None
         self._born: datetime | None = None
-        self._lines: dict[str, Line] = {}
-        # (when to act, order of entry, name); an entry whose line has since been planned anew counts no more.
-        self._agenda: list[tuple[datetime, int, str]] = []
-        self._order = count()
+        self._agenda = Agenda()
         # Names whose jobs may be running, and until when to look.
         self._watched: dict[str, float] = {}
         self._look_at = 0.0
@@ -139,8 +113,7 @@ class Ticker:
     @property
     def next_at(self) -> datetime | None:
         """When there is something to do by the rules; None if nothing is planned."""
-        self._drop_outdated()
-        return self._agenda[0][0] if self._agenda else None
+        return self._agenda.next_at
 
     async def step(self) -> float | None:
         """Fire what is due; say how many seconds there are until the next."""
@@ -189,8 +162,7 @@ class Ticker:
         statuses = await self._store.schedules()
         self._born = self._born or self._board.now
         self._board.see_all(statuses)
-        for gone in self._lines.keys() - self._board.statuses.keys():
-            del self._lines[gone]
+        self._agenda.keep_only(self._board.statuses.keys())
         await self._take_in(statuses)
         lost = [name for name in sorted(self._told) if self._is_lost(name)]
         if lost:
@@ -201,7 +173,7 @@ class Ticker:
         self._board.see(names, statuses)
         for name in names:
             if name not in self._board.statuses:
-                self._lines.pop(name, None)
+                self._agenda.drop(name)
         await self._take_in(statuses)
 
     async def _take_in(self, statuses: Iterable[ScheduleStatus]) -> None:
@@ -210,11 +182,11 @@ class Ticker:
             if self._is_ours(status):
                 self._follow(status)
             else:
-                self._lines.pop(status.schedule.name, None)
+                self._agenda.drop(status.schedule.name)
             if self._is_to_be_told_orphaned(status):
                 orphans.append(orphan_firing(status))
         # Once true it stays so: jobs of a schedule that is no more may still wait there.
-        self.has_own = self.has_own or any(line.is_own for line in self._lines.values())
+        self.has_own = self.has_own or any(line.is_own for line in self._agenda)
         if orphans:
             await self._store.fire(orphans, by=self._replica)
 
@@ -238,14 +210,14 @@ class Ticker:
         return status is None or status.orphaned_at is not None
 
     def _follow(self, status: ScheduleStatus) -> None:
-        line = self._lines.get(status.schedule.name)
+        line = self._agenda.find(status.schedule.name)
         if status.schedule.coordination is Coordination.PER_REPLICA:
             born = self._born or self._board.now
             done = max(status.begun_at, born if line is None else line.done)
         else:
             done = status.last_tick
         if line is None:
-            line = self._lines[status.schedule.name] = Line(status=status, done=done)
+            line = self._agenda.add(Line(status=status, done=done))
         is_planned = line.act_at is not None and line.done == done and line.status.version == status.version
         if is_planned and line.status.leader == status.leader:
             line.status = status
@@ -265,11 +237,7 @@ class Ticker:
             return
         if line.next is None:
             return
-        self._enter(line, line.next if self._is_first(line) else line.next + GRACE)
-
-    def _enter(self, line: Line, act_at: datetime) -> None:
-        line.act_at = act_at
-        heapq.heappush(self._agenda, (act_at, next(self._order), line.name))
+        self._agenda.enter(line, line.next if self._is_first(line) else line.next + GRACE)
 
     def _is_first(self, line: Line) -> bool:
         """Whether this replica need not look first: it fired the last tick, or nobody has."""
@@ -286,22 +254,6 @@ class Ticker:
         if place not in self._unreadable:
             self._unreadable.add(place)
             logger.error("schedule %s cannot be fired by this replica: %s", status.schedule.name, error)
-
-    def _drop_outdated(self) -> None:
-        while self._agenda and not self._is_valid(self._agenda[0]):
-            heapq.heappop(self._agenda)
-
-    def _is_valid(self, entry: tuple[datetime, int, str]) -> bool:
-        line = self._lines.get(entry[2])
-        return line is not None and line.act_at == entry[0]
-
-    def _take_due(self, now: datetime) -> list[Line]:
-        """The lines whose time to act has come, off the agenda."""
-        lines: dict[str, Line] = {}
-        while (act_at := self.next_at) is not None and act_at <= now:
-            _, _, name = heapq.heappop(self._agenda)
-            lines[name] = self._lines[name]
-        return list(lines.values())
 
     def _pause(self) -> float | None:
         if self._is_stale:
@@ -320,7 +272,7 @@ class Ticker:
         if self._epoch == self._started or self._epoch is None:
             return
         epoch, at = self._epoch, _cut(self._board.now)
-        wanted = [line for line in self._lines.values() if line.status.schedule.run_on_startup]
+        wanted = [line for line in self._agenda if line.status.schedule.run_on_startup]
         if self._started is not None:
             wanted = [line for line in wanted if not line.is_own]
         firings = [(line, start_firing(line.status.schedule, epoch, at, self._replica)) for line in wanted]
@@ -328,7 +280,7 @@ class Ticker:
             self._started = epoch
 
     async def _fire_due(self) -> None:
-        lines = self._take_due(self._board.now)
+        lines = self._agenda.take_due(self._board.now)
         left: Sequence[Line] = ()
         try:
             unsure = [line.name for line in lines if not self._is_first(line)]
@@ -340,7 +292,7 @@ class Ticker:
         finally:
             # Also after an error: what was not decided is due again.
             for line in lines:
-                if self._lines.get(line.name) is line:
+                if self._agenda.holds(line):
                     self._plan(line)
         self._stand_by(left)
 
@@ -365,12 +317,12 @@ class Ticker:
         """Look at these a little later, and fire what is still due then."""
         act_at = self._board.now + GRACE
         for line in lines:
-            if self._lines.get(line.name) is line:
+            if self._agenda.holds(line):
                 line.stands_by = True
-                self._enter(line, act_at)
+                self._agenda.enter(line, act_at)
 
     def _is_due(self, line: Line, now: datetime) -> bool:
-        return self._lines.get(line.name) is line and line.next is not None and line.next <= now
+        return self._agenda.holds(line) and line.next is not None and line.next <= now
 
     def _rule(self, line: Line, now: datetime) -> Iterator[tuple[Line, Firing]]:
         rulings = due(line.status.schedule, line.done, now).rulings
