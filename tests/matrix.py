@@ -11,7 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 REQUIRE = "DRUMLINE_TEST_REQUIRE"
-SUITE = ("tests/conformance", "--ignore=tests/conformance/test_broken_stores.py")
+FLEETS = ("crash", "dead_letters", "executors", "fork", "schedules", "stop", "values", "waiting")
+SUITE = (
+    "tests/conformance",
+    "--ignore=tests/conformance/test_broken_stores.py",
+    *(f"tests/end_to_end/test_{name}.py" for name in FLEETS),
+)
 
 
 @dataclass(frozen=True)

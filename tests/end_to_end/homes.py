@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from drumline.clock import fresh_id
-from tests.support.postgres import new_address
+from tests.support.makers import is_chosen
+from tests.support.postgres import direct, new_address
 from tests.support.valkey import shared_url
 
 
@@ -73,6 +74,12 @@ class PostgresHome(_Settings):
     def __init__(self, folder: Path) -> None:
         self.url, _, self.namespace = new_address().partition(" ")
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """A fleet behind a pooler hears of what is new past it."""
+        beside = {} if direct(self.url) == self.url else {"DRUMLINE_STORE__LISTEN_URL": direct(self.url)}
+        return {**super().settings, **beside}
+
     def is_at_rest(self) -> bool:
         # Nobody waits for a row that another holds: what is locked is passed over.
         return True
@@ -105,3 +112,8 @@ class ServerHome(PostgresHome):
 
 
 HOMES: dict[str, Callable[[Path], Home]] = {"sqlite": SqliteHome, "postgres": PostgresHome, "redis": RedisHome}
+
+
+def chosen_homes() -> list[str]:
+    """The kinds that fleets live on: all of them, or those that the environment names."""
+    return [kind for kind in HOMES if is_chosen(kind)]

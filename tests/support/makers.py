@@ -206,6 +206,12 @@ def chosen() -> list[Maker]:
     return [known[name] for name in names.split(",")]
 
 
+def is_chosen(kind: str) -> bool:
+    """Whether tests shall run on a store of this kind."""
+    names = os.environ.get(CHOICE)
+    return not names or kind in names.split(",")
+
+
 def named(name: str) -> Maker:
     """The maker of that name, for a process that was told only the name."""
     return next(maker for maker in racing() if maker.name == name)
