@@ -67,7 +67,7 @@ class BadOption(DrumlineError, ValueError):
         self.got = got
         self.where = where
         prefix = f"{where}: " if where else ""
-        super().__init__(f"{prefix}{option} must be {expected}, got {got!r}")
+        super().__init__(f"{prefix}{option} must be {expected}, got {_show(got)}")
 
     def at(self, where: str) -> BadOption:
         """The same complaint, naming the place where the option was given."""
@@ -139,6 +139,9 @@ class Verdict(DrumlineError):
 class Retry(Verdict):
     """The task asks to be tried again."""
 
+    # Of a subclass that does not say: the job's back-off.
+    after: float | str | timedelta | datetime | None = None
+
     def __init__(self, message: str | None = None, *, after: float | str | timedelta | datetime | None = None) -> None:
         """`after`: seconds, a duration, an instant, or the text of a Retry-After header; else the job's back-off."""
         self.after = after
@@ -155,3 +158,10 @@ class Snooze(Verdict):
     def __init__(self, after: float | str | timedelta | datetime, message: str | None = None) -> None:
         self.after = after
         super().__init__(message)
+
+
+def _show(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception as broken:  # noqa: BLE001 - it is somebody's, and may fail in any way while it is shown
+        return f"a value of {type(value).__name__} that cannot be shown: {broken}"

@@ -96,13 +96,59 @@ BEYOND = datetime.max.replace(tzinfo=timezone(timedelta(hours=-14)))
 NAIVE = datetime(2026, 5, 5)  # noqa: DTZ001
 
 
-@pytest.mark.parametrize("after", ["soon", "²", -1, NAIVE, BEYOND, float("nan")])
+# Longer than Python turns into a number, or back into text.
+HUGE = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "soon",
+        "²",
+        "9" * 400,
+        HUGE,
+        pytest.param(10**400, id="large"),
+        pytest.param(10**5000, id="huge"),
+        -1,
+        NAIVE,
+        BEYOND,
+        float("nan"),
+    ],
+)
 @pytest.mark.parametrize("verdict", [lambda after: Retry(after=after), Snooze])
 def test_a_time_that_cannot_be_read_fails_the_attempt_and_says_why(verdict, after):
     ending = raised(TASK, verdict(after))
     assert (ending.wish, ending.start) == (Wish.RETRY, None)
     assert ending.failure.type == "BadOption"
     assert ending.failure.message.startswith("task work: after must be ")
+
+
+class Late(Retry):
+    """Does not make itself known as what it is."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "late")
+
+
+class Tired(Snooze):
+    """Says in its own way, and wrongly, for how long."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "tired")
+
+    @property
+    def after(self) -> float:  # type: ignore[override]
+        raise ZeroDivisionError
+
+
+def test_a_verdict_of_the_tasks_own_kind_needs_no_time():
+    ending = raised(TASK, Late())
+    assert (ending.wish, ending.start, ending.failure.message) == (Wish.RETRY, None, "late")
+
+
+def test_a_verdict_that_fails_when_it_is_asked_fails_the_attempt():
+    ending = raised(TASK, Tired())
+    assert (ending.wish, ending.start, ending.failure.type) == (Wish.RETRY, None, "ZeroDivisionError")
 
 
 def test_give_up_is_for_good():

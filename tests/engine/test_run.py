@@ -157,7 +157,7 @@ async def test_an_error_is_told_with_what_it_asks_for(stage):
     assert wishes == {"plain": Wish.RETRY, "retry": Wish.RETRY, "give up": Wish.GIVE_UP, "snooze": Wish.SNOOZE}
 
 
-@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, StopIteration, asyncio.CancelledError])
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, StopIteration, GeneratorExit, asyncio.CancelledError])
 async def test_an_exit_in_a_coroutine_fails_its_job_and_nothing_else(stage, kind):
     async def leave() -> None:
         raise kind(3)
@@ -165,6 +165,16 @@ async def test_an_exit_in_a_coroutine_fails_its_job_and_nothing_else(stage, kind
     ending = await stage.run(leave)
     assert isinstance(ending, Raised)
     assert stage.runner.running == 0
+
+
+async def test_a_run_that_is_thrown_away_with_its_event_loop_is_no_end_of_the_job(stage):
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    execution = stage.start(wait)
+    await eventually(lambda: execution.has_begun)
+    execution.task.get_coro().close()
+    assert stage.ended == []
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, StopIteration, GeneratorExit, asyncio.CancelledError])

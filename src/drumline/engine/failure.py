@@ -65,8 +65,10 @@ def raised(definition: TaskDefinition, error: BaseException) -> Raised:
             return Raised(failure(error), Wish.SNOOZE, parse_after(error.after))
         if isinstance(error, Retry):
             return Raised(failure(error), Wish.RETRY, None if error.after is None else parse_after(error.after))
+        if isinstance(error, GiveUp) or not definition.is_worth_retrying(error):
+            return Raised(failure(error), Wish.GIVE_UP)
     except BadOption as bad:
         return Raised(failure(bad.at(f"task {definition.name}")))
-    if isinstance(error, GiveUp) or not definition.is_worth_retrying(error):
-        return Raised(failure(error), Wish.GIVE_UP)
+    except Exception as broken:  # noqa: BLE001 - a task's own kind of error may fail in any way when it is asked
+        return Raised(failure(broken))
     return Raised(failure(error))

@@ -163,10 +163,11 @@ class Runner:
         try:
             # It may have been told to stop before it began.
             ending = await self._call(execution) if execution.reason is None else _interrupted(execution)
-        except GeneratorExit:
-            # The event loop itself is being torn down: this is no end of the job.
-            raise
-        except BaseException as error:  # noqa: BLE001 - SystemExit in a task belongs to its job, and must not end the worker
+        except BaseException as error:
+            # SystemExit in a task belongs to its job, and must not end the worker.
+            if isinstance(error, GeneratorExit) and not _is_current(execution):
+                # Thrown away with its event loop: this is no end of the job.
+                raise
             if execution.reason is not None:
                 ending = _interrupted(execution)
             else:
@@ -227,6 +228,14 @@ class Runner:
         claim = execution.claim
         waited = execution.started_at - claim.due_at
         self._events.emit(JobStarted(claim.id, claim.task, claim.queue, claim.attempt, waited))
+
+
+def _is_current(execution: Execution) -> bool:
+    """Whether it is the execution's own task that is running now."""
+    try:
+        return asyncio.current_task() is execution.task
+    except RuntimeError:
+        return False
 
 
 def _call_in_thread(execution: Execution, call: Callable[[], Any]) -> Any:

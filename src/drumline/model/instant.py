@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from math import isfinite
 
 import durationpy
 import msgspec
@@ -72,7 +71,9 @@ def _read_duration(value: object, option: str) -> timedelta:
     if isinstance(value, bool):
         raise BadOption(option, _DURATION, value)
     if isinstance(value, int | float):
-        if not isfinite(value) or abs(value) > _LONGEST.total_seconds():
+        most = _LONGEST.total_seconds()
+        # So asked, it is true of no NaN, and an int need not fit into a float.
+        if not -most <= value <= most:
             raise BadOption(option, f"{_DURATION} of at most 100 years", value)
         return timedelta(seconds=value)
     if isinstance(value, str):

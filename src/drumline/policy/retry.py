@@ -15,6 +15,8 @@ __all__ = ["parse_after", "wait_after"]
 # However great the jitter.
 LONGEST = timedelta(days=36_500)
 
+# Of whole seconds in a header: another server wrote it, and Python makes no number of any text.
+_MOST_DIGITS = 20
 _AFTER = "seconds, a duration, an instant with a time zone, or the text of a Retry-After header"
 
 
@@ -61,7 +63,7 @@ def _read_instant(instant: datetime, given: object) -> datetime:
 
 
 def _read_text(text: str) -> datetime | timedelta:
-    if text.isdecimal():
+    if text.isdecimal() and len(text) <= _MOST_DIGITS:
         return parse_duration(int(text), "after")
     try:
         return parse_duration(text, "after")
