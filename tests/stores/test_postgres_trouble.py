@@ -11,6 +11,7 @@ import pytest
 
 from drumline.errors import BadSettings, SchemaMismatch, StoreUnreachable, StoreUnusable
 from drumline.model.claim import Share
+from drumline.model.job import Enqueued, JobState
 from drumline.model.query import JobFilter
 from drumline.stores.base import topic
 from drumline.stores.open import open_store
@@ -223,3 +224,39 @@ def test_both_schemes_open_a_postgres_store(scheme):
     store.migrate().run()
     assert store.counts().run() == []
     store.close().run()
+
+
+SLOW_ENDING = """
+create function drumline.wait_at_commit() returns trigger language plpgsql as
+  'begin perform pg_advisory_xact_lock(7); return null; end';
+create constraint trigger slow after insert on drumline.history
+  deferrable initially deferred for each row execute function drumline.wait_at_commit();
+"""
+
+
+@pytest.mark.asyncio
+async def test_an_enqueue_that_is_repeated_while_its_job_ends_makes_no_second_one(server, store):
+    job = new_job()
+    await store.enqueue([job])
+    claims = (await store.claim(REPLICA, [Share("*", 100)], 100, ["job"], "repeated")).claims
+    (claim,) = [claim for claim in claims if claim.id == job.id]
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        admin.execute(SLOW_ENDING)
+        try:
+            admin.execute("select pg_advisory_lock(7)")
+            finishing = asyncio.ensure_future(store.finish([done(claim)]))
+            await eventually(lambda: count_waiting(admin) == 1)
+            repeating = asyncio.ensure_future(store.enqueue([job]))
+            await eventually(lambda: count_waiting(admin) == 2)
+            admin.execute("select pg_advisory_unlock(7)")
+            assert await finishing == [True]
+            assert await repeating == [Enqueued(job.id, JobState.DONE, created=False)]
+        finally:
+            admin.execute("select pg_advisory_unlock_all()")
+            admin.execute("drop function drumline.wait_at_commit() cascade")
+    assert [found.state for found in (await store.jobs(JobFilter(ids=(job.id,)))).items] == [JobState.DONE]
+
+
+def count_waiting(admin: psycopg.Connection) -> int:
+    ((number,),) = admin.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock'").fetchall()
+    return int(number)

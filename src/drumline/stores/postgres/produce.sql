@@ -21,7 +21,7 @@ made as (
     id, queue, task, (case when waits_for is not null then 'b' when due > now then 'd' else 'r' end)::"char", rank,
     due, term, now, args, options, key, key_window, key_span, tags, meta, source, origin, schedule, tick, waits_for
   from wanted
-  -- A repeated call whose first reply was lost must not revive a job that has ended meanwhile.
+  -- A repeated call whose first reply was lost must not revive a job that has ended.
   where not exists (select from {schema}.history where history.id = wanted.id)
   on conflict (id) do nothing
   returning id, queue, task, state, created, tags
@@ -49,6 +49,8 @@ quiet as materialized (
 select id::text, state::text
 from made
 left join quiet on true
+-- Nor one that ends meanwhile.
+where (select {schema}.are_new(array(select id from made)))
 
 -- name: find_standing
 -- Those of the ids that stand for a job, with how it stands, and the present. By an array, so that the primary keys are

@@ -115,6 +115,20 @@ create index history_cancelled on {schema}.history (created, id) where state = '
 create index history_schedule on {schema}.history (schedule, created, id) where schedule is not null;
 create index history_key on {schema}.history (key, created, id) where key is not null;
 
+-- Whether none of these jobs, which were made just now, has ended before; else whoever made them has to begin again. Their
+-- statement may have waited until the end of one was committed, and does not see it: a function looks anew.
+create function {schema}.are_new(ids uuid[]) returns boolean
+language plpgsql volatile
+set enable_seqscan = off
+as $$
+begin
+  if exists (select from {schema}.history where history.id = any (ids)) then
+    raise exception 'one of these jobs has just ended' using errcode = 'serialization_failure';
+  end if;
+  return true;
+end
+$$;
+
 create table {schema}.tag (
   tag     text   collate "C" not null,
   created bigint             not null,
