@@ -12,11 +12,11 @@ import pytest
 from drumline.errors import BadSettings, SchemaMismatch, StoreUnreachable, StoreUnusable
 from drumline.model.claim import Share
 from drumline.model.job import Enqueued, JobState
-from drumline.model.query import JobFilter
+from drumline.model.query import JobFilter, Keep
 from drumline.stores.base import topic
 from drumline.stores.open import open_store
 from drumline.stores.postgres import PostgresStore
-from tests.support.build import REPLICA, done, new_job, unique
+from tests.support.build import BY, REPLICA, done, new_job, new_schedule, tick_at, unique
 from tests.support.postgres import Server, new_server, shared_url
 from tests.support.waiting import eventually
 
@@ -260,3 +260,12 @@ async def test_an_enqueue_that_is_repeated_while_its_job_ends_makes_no_second_on
 def count_waiting(admin: psycopg.Connection) -> int:
     ((number,),) = admin.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock'").fetchall()
     return int(number)
+
+
+@pytest.mark.asyncio
+async def test_a_purge_waits_for_no_schedule_of_which_nothing_is_to_be_forgotten(server, store):
+    await store.declare([new_schedule("fresh")], by=BY)
+    await store.fire([tick_at(await store.now(), "fresh")], by=REPLICA)
+    with psycopg.connect(server.url) as connection:
+        connection.execute("select name from drumline.schedule for update")
+        await asyncio.wait_for(store.purge(Keep()), 5)

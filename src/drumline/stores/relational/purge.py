@@ -10,6 +10,9 @@ from drumline.stores.statements import Operation, Statement
 
 __all__ = ["purge_records"]
 
+# In one slice: each is locked until its end, and cannot fire.
+_MOST_LEDGERS = 20
+
 
 def purge_records(ways: Ways[S], step: S, keep: Keep, limit: int) -> Operation[int]:
     """Forget a slice of what was recorded beside jobs; how many rows."""
@@ -30,14 +33,14 @@ def purge_records(ways: Ways[S], step: S, keep: Keep, limit: int) -> Operation[i
 
 def _purge_ticks(ways: Ways[S], step: S, keep: Keep, limit: int) -> Operation[int]:
     room = limit
-    schedules = yield Statement(ways.sql["find_ledgers"])
+    which = {"newest": keep.newest_ticks, "oldest": step.now - millis(keep.ticks)}
+    schedules = yield Statement(ways.sql["find_ledgers"], {**which, "limit": _MOST_LEDGERS})
     for (schedule,) in schedules:
         if room <= 0:
             break
         # Nobody fires between what is forgotten here and what is remembered of it.
         yield from ways.lock_schedules([schedule])
-        which = {"schedule": schedule, "newest": keep.newest_ticks, "oldest": step.now - millis(keep.ticks)}
-        rows = yield Statement(ways.sql["forget_old_ticks"], {**which, "limit": room})
+        rows = yield Statement(ways.sql["forget_old_ticks"], {**which, "schedule": schedule, "limit": room})
         if rows:
             start = max(start_epoch(replica, mark) for replica, mark, _ in rows)
             mark = {"schedule": schedule, "to": max(row[2] for row in rows), "start": start}

@@ -1,5 +1,5 @@
 -- name: find_ledgers
--- The schedules that have ledger rows, by one look into the index for each.
+-- Some of the schedules that have ticks to forget, by one look into the index for each that has any.
 with recursive ledger (schedule) as (
   select min(schedule)
   from drumline_tick
@@ -10,6 +10,19 @@ with recursive ledger (schedule) as (
 select schedule
 from ledger
 where schedule is not null
+  and exists (
+    select 1
+    from drumline_tick
+    where drumline_tick.schedule = ledger.schedule
+      and recorded <= :oldest
+      and (instant, replica, mark) <= (
+        select instant, replica, mark
+        from drumline_tick as newer
+        where newer.schedule = ledger.schedule
+        order by instant desc, replica desc, mark desc
+        limit 1
+        offset :newest))
+limit :limit
 
 -- name: forget_old_ticks
 -- Forget the oldest ticks of a schedule that are older than its newest ones and than the time for which all are kept.
