@@ -19,7 +19,7 @@ NEVER = float("inf")
 async def greet() -> None: ...
 
 
-def make(kit, *leases, answers=None, on_beat=lambda: None):
+def make(kit, *leases, answers=None, on_beat=lambda: None, is_hearing=lambda: True):
     def describe(every):
         on_beat()
         return ReplicaInfo(id=ME, name="me", beat_every=every)
@@ -30,6 +30,7 @@ def make(kit, *leases, answers=None, on_beat=lambda: None):
         describe=describe,
         leases=[timedelta(seconds=lease) for lease in leases],
         clock=kit.clock,
+        is_hearing=is_hearing,
         on_answer=lambda _info, beat, _at: (answers if answers is not None else []).append(beat),
     )
 
@@ -54,6 +55,20 @@ async def test_a_shorter_lease_that_is_held_makes_it_beat_more_often_from_now_on
     heart.know_lease(timedelta(seconds=3))
     heart.know_lease(timedelta(seconds=60))
     assert heart.step() == 1.0
+
+
+async def test_it_asks_every_second_while_nobody_would_tell_it_of_a_cancel(kit):
+    beats: list[int] = []
+    hears = threading.Event()
+    hears.set()
+    heart = make(kit, on_beat=lambda: beats.append(1), is_hearing=hears.is_set)
+    heart.start()
+    await eventually(lambda: beats)
+    # It waits for the next beat, ten seconds away, when its hints fall silent.
+    hears.clear()
+    await eventually(lambda: len(beats) >= 3, LONGEST_INTERVAL.total_seconds() - 2)
+    heart.stop()
+    await heart.wait_stopped()
 
 
 async def test_a_beat_prolongs_what_is_held(kit):

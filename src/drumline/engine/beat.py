@@ -21,6 +21,8 @@ logger = logging.getLogger("drumline.engine")
 LONGEST_INTERVAL = timedelta(seconds=10)
 # After a beat that failed.
 AGAIN = 0.2
+# While the store's hints do not arrive, only the answer to a beat tells what to cancel.
+WITHOUT_HINTS = 1.0
 # A beat that comes so many seconds after its time leaves a gap.
 LATE = 1.0
 # How long to wait for the last beat, when it is time to stop.
@@ -28,7 +30,10 @@ PATIENCE = 5.0
 
 
 class Heart:
-    """Beats every third of the shortest lease it knows of; tells the event loop what it said and learnt, and when."""
+    """Beats every third of the shortest lease it knows of, and at least every second while no hints arrive.
+
+    It tells the event loop what it said and learnt, and when.
+    """
 
     def __init__(
         self,
@@ -38,6 +43,7 @@ class Heart:
         describe: Callable[[timedelta], ReplicaInfo],
         leases: Iterable[timedelta],
         clock: Clock,
+        is_hearing: Callable[[], bool],
         on_answer: Callable[[ReplicaInfo, Beat, float], None],
     ) -> None:
         self._store = store
@@ -47,6 +53,7 @@ class Heart:
         self._shortest = min([3 * LONGEST_INTERVAL, *leases])
         self._interval = self._shortest / 3
         self._clock = clock
+        self._is_hearing = is_hearing
         self._on_answer = on_answer
         self._loop = asyncio.get_running_loop()
         # The first beat of those that came without a gap, and when the next one is due.
@@ -114,4 +121,11 @@ class Heart:
                 if not failing and not self._stopped:
                     logger.exception("heartbeat failed; trying again")
                 failing = True
-            self._wake.wait(pause)
+            self._rest(pause)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait so long, unless somebody wakes it, or hints do not arrive."""
+        while seconds > 0 and not self._wake.wait(min(seconds, WITHOUT_HINTS)):
+            if not self._is_hearing():
+                return
+            seconds -= WITHOUT_HINTS

@@ -162,6 +162,7 @@ class Crew:
             describe=self._describe,
             leases=[definition.options.lease for definition in self._registry.values()],
             clock=self._clock,
+            is_hearing=lambda: self.hints.is_hearing,
             on_answer=self._on_beat,
         )
         self.janitor = Janitor(

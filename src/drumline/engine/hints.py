@@ -43,10 +43,14 @@ class Hints:
             listener.watch(self._topics)
             yield
 
+    @property
+    def is_hearing(self) -> bool:
+        """Whether hints arrive, as far as is known."""
+        return self._listener is None or self._listener.is_hearing
+
     def poll_interval(self) -> float:
         """How many seconds may pass before the next look without a hint."""
-        is_hearing = self._listener is None or self._listener.is_hearing
-        return self._usual_poll if is_hearing else min(self._usual_poll, POLL_WITHOUT_HINTS)
+        return self._usual_poll if self.is_hearing else min(self._usual_poll, POLL_WITHOUT_HINTS)
 
     def _hear(self, heard: Topic) -> None:
         if heard == self._cancel:
