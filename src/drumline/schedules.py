@@ -145,15 +145,18 @@ class Schedules(Mapping[str, ScheduleView]):
         self._adapt = adapt
 
     def __getitem__(self, name: str) -> ScheduleView:
+        self._board.want()
         schedule = self._board.find(name)
         if schedule is None:
             raise KeyError(name)
         return ScheduleView(self._board, schedule, self._board.statuses.get(name))
 
     def __iter__(self) -> Iterator[str]:
+        self._board.want()
         return iter(sorted(self._board.statuses.keys() | self._board.declared.keys()))
 
     def __len__(self) -> int:
+        self._board.want()
         return len(self._board.statuses.keys() | self._board.declared.keys())
 
     def through(self, client: Client, board: Board) -> Schedules:

@@ -327,3 +327,22 @@ async def test_a_schedule_that_is_declared_while_a_worker_runs_is_fired_and_run(
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
+
+
+async def test_who_reads_while_it_runs_sees_what_another_process_did(tmp_path):
+    here, there = (Drumline(f"sqlite:///{tmp_path}/jobs.db") for _ in range(2))
+    for drum in (here, there):
+
+        @drum.schedule(every="1h")
+        async def hourly() -> None: ...
+
+    over = asyncio.Event()
+    running = asyncio.ensure_future(here.run(role="worker", until=over))
+    await eventually(lambda: here.schedules["hourly"].is_stored)
+    await there.schedules.trigger("hourly")
+    # By a beat it would be seen after ten seconds.
+    await eventually(lambda: here.schedules["hourly"].total_runs == 1, 8)
+    over.set()
+    await running
+    await here.close()
+    await there.close()

@@ -5,6 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from drumline.engine.board import WANTED_FOR
 from drumline.engine.ticker import BATCH, GRACE
 from drumline.errors import StoreUnreachable
 from drumline.events import TickFired
@@ -167,6 +168,44 @@ def test_everybody_shows_the_same_facts_within_a_second_of_a_tick(fleet):
     for replica in replicas:
         assert replica.board.statuses["tock"].last_fired_at == stored.last_fired_at
         assert replica.board.statuses["tock"].leader == stored.leader
+
+
+def test_who_reads_the_board_sees_what_others_fired_within_a_second(fleet):
+    fleet.join(every(10))
+    reader = fleet.join(every(10), role=Role.WORKER)
+    fleet.play(25)
+    reader.board.want()
+    reader.turn()
+    assert reader.board.statuses["tock"] == fleet.status()
+    fleet.play(4.9)
+    reader.board.want()
+    fleet.play(1.2)
+    assert reader.board.statuses["tock"].last_tick == fleet.at(30)
+
+
+def test_a_board_that_nobody_reads_any_more_costs_no_statement(fleet):
+    reader = fleet.join(every(3600))
+    fleet.play(15)
+    reader.asked()
+    reader.board.want()
+    reader.turn()
+    fleet.play(WANTED_FOR + 1)
+    assert reader.asked()
+    fleet.play(60)
+    assert reader.asked() == []
+
+
+def test_who_keeps_the_board_is_called_when_somebody_begins_to_read(fleet):
+    board = fleet.join(every(10)).board
+    called: list[int] = []
+    with board.kept_by(lambda: called.append(1)):
+        board.want()
+        board.want()
+        fleet.move(WANTED_FOR)
+        board.want()
+    fleet.move(WANTED_FOR)
+    board.want()
+    assert len(called) == 2
 
 
 @pytest.mark.parametrize(("role", "fires"), [(Role.SCHEDULER, True), (Role.WORKER, False), (Role.WEB, False)])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from drumline.clock import Clock
 from drumline.model.schedule import Schedule, ScheduleStatus
 
 __all__ = ["Board"]
+
+# After somebody has read it, so many seconds pass until it is kept fresh no more.
+WANTED_FOR = 5.0
 
 
 class Board:
@@ -21,6 +25,30 @@ class Board:
         self._clock = clock
         # What the store's clock showed, and when that answer came.
         self._shown: tuple[datetime, float] | None = None
+        self._read_at = float("-inf")
+        self._keepers: tuple[Callable[[], object], ...] = ()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody reads it, so that it should be no older than a second."""
+        return self._clock.monotonic() - self._read_at < WANTED_FOR
+
+    def want(self) -> None:
+        """Somebody reads it, from any thread: let it be kept fresh for a while. What is read now is as it is."""
+        was_wanted = self.is_wanted
+        self._read_at = self._clock.monotonic()
+        if not was_wanted:
+            for keep_fresh in self._keepers:
+                keep_fresh()
+
+    @contextmanager
+    def kept_by(self, keep_fresh: Callable[[], object]) -> Iterator[None]:
+        """Meanwhile call this, from any thread, when somebody begins to read."""
+        self._keepers += (keep_fresh,)
+        try:
+            yield
+        finally:
+            self._keepers = tuple(other for other in self._keepers if other is not keep_fresh)
 
     @property
     def now(self) -> datetime:

@@ -11,6 +11,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -257,6 +258,12 @@ class Crew:
     def _on_work(self) -> None:
         self.fetcher.hint()
         self._fetching.wake()
+
+    def _look_at_schedules(self) -> None:
+        """Somebody reads the board; called from any thread."""
+        with suppress(RuntimeError):
+            # Unless the event loop has gone without having said so.
+            self._event_loop.call_soon_threadsafe(self._ticking.wake)
 
     def _on_cancel(self) -> None:
         self.heart.beat_now()

@@ -261,7 +261,7 @@ class Ticker:
         waits = []
         if self.next_at is not None:
             waits.append((self.next_at - self._board.now).total_seconds())
-        if self._watched:
+        if self._watched or self._board.is_wanted:
             waits.append(self._look_at - self._clock.monotonic())
         return max(min(waits), 0) if waits else None
 
@@ -371,7 +371,7 @@ class Ticker:
                 told = f"missed:{line.name}:{firing.mark}:{firing.replica}"
                 self._events.emit(TicksMissed(told, line.name, firing.instant, firing.count, firing.reason))
 
-    # Looking how jobs of ticks go.
+    # Looking how jobs of ticks go, and what others have done.
 
     def _watch(self, names: Iterable[str]) -> None:
         now = self._clock.monotonic()
@@ -380,12 +380,15 @@ class Ticker:
         self._watched.update(dict.fromkeys(names, now + LOOK_FOR))
 
     async def _look_at_runs(self) -> None:
-        """While jobs of ticks run, and a little longer, keep the board right about them."""
+        """While jobs of ticks run, and a little longer, keep the board right about them; about all while it is read."""
         now = self._clock.monotonic()
-        if not self._watched or now < self._look_at:
+        if now < self._look_at or not (self._watched or self._board.is_wanted):
             return
         self._look_at = now + LOOK_EVERY
-        await self._read(self._watched.keys())
+        if self._board.is_wanted:
+            await self._read_all()
+        else:
+            await self._read(self._watched.keys())
         statuses = self._board.statuses
         for name, until in list(self._watched.items()):
             if until <= now and (name not in statuses or not statuses[name].running):

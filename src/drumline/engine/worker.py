@@ -96,6 +96,7 @@ class Worker(Crew):
             await asyncio.to_thread(self.heart.step)
             self.has_begun = True
             await stack.enter_async_context(self.hints.listen())
+            stack.enter_context(self.board.kept_by(self._look_at_schedules))
             self._events.emit(ReplicaStarted(self.id, self._clock.now()))
             self.heart.start()
             try:
