@@ -14,7 +14,7 @@ from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
 from drumline.engine.sharing import OpenSharing, RuledSharing, Sharing
 from drumline.failpoint import failpoint
-from drumline.model.claim import Claimed
+from drumline.model.claim import Claim, Claimed
 from drumline.model.queues import QueueRules
 from drumline.policy.options import Executor
 from drumline.policy.verdict import Stopped
@@ -54,6 +54,8 @@ class Fetcher:
         self._order: deque[Lane] = deque()
         self._common = {executor: Lane(executor, clock, is_reserved=False) for executor in Executor}
         self._reserved = {executor: Lane(executor, clock, is_reserved=True) for executor in Executor}
+        # Through which one call asks for the tasks of all executors.
+        self._joint = Lane(Executor.COROUTINE, clock, is_reserved=False)
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._is_filling = False
@@ -66,6 +68,7 @@ class Fetcher:
             if self._common[executor] not in self._order:
                 self._order.append(self._common[executor])
             self._common[executor].tasks = self._reserved[executor].tasks = names
+        self._joint.tasks = sorted(name for lane in self._order for name in lane.tasks)
         self.hint()
 
     def share(self, rules: QueueRules) -> None:
@@ -75,7 +78,7 @@ class Fetcher:
             if rules
             else OpenSharing(self._runner, self._queues)
         )
-        for lane in self._reserved.values():
+        for lane in (*self._reserved.values(), self._joint):
             # Perhaps it is not asked again; what it may have taken is found by the beats, and given back.
             lane.token = None
         self.hint()
@@ -97,7 +100,11 @@ class Fetcher:
         if not self._queues():
             return self._poll()
         self.fill()
-        pauses = [pause for lane in list(self._lanes()) if (pause := await self._look(lane)) is not None]
+        lanes = list(self._lanes())
+        # A joint call whose answer was lost is asked again in any case.
+        if self._joint.token is not None or self._are_at_rest(lanes):
+            return await self._look_jointly(lanes)
+        pauses = [pause for lane in lanes if (pause := await self._look(lane)) is not None]
         return min(pauses, default=None)
 
     def end(self, executor: Executor, queue: str) -> None:
@@ -140,6 +147,34 @@ class Fetcher:
         """Whether so much is unwritten that nothing more should end; woken again when a batch is written."""
         return self._recorder.backlog >= self._most_unwritten
 
+    def _are_at_rest(self, lanes: Sequence[Lane]) -> bool:
+        """Whether one call can ask for several lanes: none is in a flood, and each has room for what may come."""
+        return (
+            len(lanes) > 1
+            and self._sharing.is_open
+            and not self._is_held_up
+            and all(
+                lane.token is None and lane.ahead.missing(self._sharing.room(lane)) > 0 and not lane.ahead.most
+                for lane in lanes
+            )
+        )
+
+    async def _look_jointly(self, lanes: Sequence[Lane]) -> float:
+        wait = min(lane.look_at for lane in lanes) - self._clock.monotonic()
+        if wait > 0:
+            return wait
+        for lane in lanes:
+            lane.look_at = float("inf")
+        try:
+            await self._claim(self._joint, max(min(self._sharing.room(lane) for lane in lanes), 1), lanes)
+        except BaseException:
+            self.hint()
+            raise
+        for lane in lanes:
+            # Unless a hint came during the call.
+            lane.look_at = min(lane.look_at, self._joint.look_at)
+        return min(lane.look_at for lane in lanes) - self._clock.monotonic()
+
     async def _look(self, lane: Lane) -> float | None:
         ahead = lane.ahead
         stale = ahead.until_stale()
@@ -152,44 +187,58 @@ class Fetcher:
             return stale
         wait = lane.look_at - self._clock.monotonic()
         if wait <= 0:
-            wait = await self._claim(lane, missing)
+            wait = await self._claim(lane, missing, (lane,))
         return wait
 
-    async def _claim(self, lane: Lane, limit: int) -> float:
+    async def _claim(self, call: Lane, limit: int, lanes: Sequence[Lane]) -> float:
+        """Claim for these lanes by one call, whose token and tasks are those of `call`."""
         # Asked for before the call, so that a hint that comes during it leads to another look.
-        lane.look_at = float("inf")
-        shares = self._sharing.ask(lane, limit)
+        call.look_at = float("inf")
+        shares = self._sharing.ask(call, limit)
         if not shares:
             # Every queue is at its cap: the end of a job leads to another look.
-            lane.look_at = self._clock.monotonic() + self._poll()
+            call.look_at = self._clock.monotonic() + self._poll()
             return self._poll()
-        lane.token = lane.token or fresh_id()
+        call.token = call.token or fresh_id()
         self.claiming = True
-        ahead = lane.ahead
-        most, asked = ahead.most, self._clock.monotonic()
+        most, asked = [lane.ahead.most for lane in lanes], self._clock.monotonic()
         failpoint("claim.before")
         try:
-            claimed = await self._store.claim(self._replica, shares, limit, lane.tasks, lane.token)
+            claimed = await self._store.claim(self._replica, shares, limit, call.tasks, call.token)
         except BaseException:
-            lane.hint()
+            call.hint()
             raise
         received = self._clock.monotonic()
         failpoint("claim.answered")
-        lane.token = None
-        self.claiming = any(other.token for other in (*self._common.values(), *self._reserved.values()))
-        if not lane.is_reserved:
-            ahead.answered(asked)
-        ahead.waiting.extend([self._runner.hold(claim, received) for claim in self._sharing.arrange(claimed.claims)])
-        has_more = self._sharing.take(lane, limit, claimed.claims)
+        call.token = None
+        self.claiming = self._is_any_unanswered
+        if not call.is_reserved:
+            for lane in lanes:
+                lane.ahead.answered(asked)
+        self._hold(claimed.claims, lanes, received)
+        has_more = self._sharing.take(call, limit, claimed.claims)
         self.fill()
         # There is less room than was hoped for, if the limits were lowered during the call.
-        self._give_back(ahead.take_beyond(most))
-        if claimed.claims and not lane.is_reserved:
-            self._order.remove(lane)
-            self._order.append(lane)
+        for lane, hoped in zip(lanes, most, strict=True):
+            self._give_back(lane.ahead.take_beyond(hoped))
+        if claimed.claims and call in self._order:
+            self._order.remove(call)
+            self._order.append(call)
         wait = 0.0 if has_more else self._until_next(claimed)
-        lane.look_at = min(lane.look_at, received + wait)
-        return lane.look_at - received
+        call.look_at = min(call.look_at, received + wait)
+        return call.look_at - received
+
+    @property
+    def _is_any_unanswered(self) -> bool:
+        lanes = (*self._common.values(), *self._reserved.values(), self._joint)
+        return any(lane.token for lane in lanes)
+
+    def _hold(self, claims: list[Claim], lanes: Sequence[Lane], received: float) -> None:
+        """Let each wait for a slot in the lane of its executor."""
+        into = {lane.executor: lane.ahead.waiting for lane in lanes}
+        for claim in self._sharing.arrange(claims):
+            execution = self._runner.hold(claim, received)
+            into[execution.definition.executor].append(execution)
 
     def _until_next(self, claimed: Claimed) -> float:
         """Until the next delayed job is due, at most a poll interval."""

@@ -29,6 +29,10 @@ class Sharing(Protocol):
     """How the slots are shared."""
 
     @property
+    def is_open(self) -> bool:
+        """Whether every queue may take every slot."""
+
+    @property
     def has_reserved(self) -> bool:
         """Whether there are slots that single queues have for themselves."""
 
@@ -54,6 +58,7 @@ class Sharing(Protocol):
 class OpenSharing:
     """Every queue may take every slot, the first queue first. Nothing is counted by queue."""
 
+    is_open = True
     has_reserved = False
 
     def __init__(self, runner: Runner, queues: Callable[[], Sequence[str]]) -> None:
@@ -90,6 +95,8 @@ class RuledSharing:
     What runs is counted anew for each call to the store, not job by job. What was claimed and waits for a slot counts
     for a cap as if it ran.
     """
+
+    is_open = False
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ _REST = 0.02
 _TRAILING = (0.02, 0.2)
 # After an error, and between two looks whether the server is still there.
 _AFTER_ERROR = 1.0
-_PROBE_EVERY = 15.0
+_PROBE_EVERY = 30.0
 # A message of Postgres holds less than 8,000 bytes.
 _LONGEST = 7_000
 
