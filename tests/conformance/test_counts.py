@@ -2,6 +2,7 @@ from datetime import timedelta
 
 import pytest
 
+from drumline.model.claim import Share
 from drumline.model.query import CommandKind, Counts
 from tests.support.build import cancelled, dead, done, new_job, release, retry
 from tests.support.promises import promises
@@ -130,3 +131,30 @@ def test_counts_are_exact_with_a_large_backlog(rig):
     assert tell(rig) == {"ready": 20_000, "delayed": 5_000}
     rig.advance(60 + 9)
     assert tell(rig) == {"ready": 21_000, "delayed": 4_000}
+
+
+def end_in(rig, queue, ended=done, *, retention=0):
+    """Let a job of a queue end that only who asks for it by name may claim from."""
+    rig.add("own", queue=queue, retention=retention)
+    rig.finish(*(ended(claim) for claim in rig.take(1, queues=[Share(queue, 1)], tasks=["own"])))
+
+
+@promises("purge", "What private queues of which nothing is left have come to is kept together, in the queue `@`.")
+def test_totals_of_private_queues_that_hold_nothing_are_kept_together(rig):
+    for life in range(3):
+        end_in(rig, f"@w:{life}")
+    end_in(rig, "@w:3", dead)
+    end_in(rig, "@w:4", retention=3600)
+    end_in(rig, "open")
+    rig.advance(61)
+    rig.purge()
+    rows = {count.queue: count for count in rig.store.counts().run()}
+    assert set(rows) == {"@", "@w:4", "open"}
+    together = rows["@"]
+    assert (together.total_done, together.total_failures, together.ready) == (3, 1, 0)
+    assert together.last_error is not None
+    # They go on to add up.
+    end_in(rig, "@w:5")
+    rig.advance(3600)
+    rig.purge()
+    assert {count.queue: count.total_done for count in rig.store.counts().run()} == {"@": 5, "open": 1}

@@ -298,6 +298,7 @@ class Store(Protocol):
         """Forget one slice of what has outlived its retention, and say how many; 0 means there is no more.
 
         Never forgets what protects a tick from firing twice: a schedule remembers up to where its ledger was purged.
+        What private queues of which nothing is left have come to is kept together, in the queue `@`.
         """
 
     # Hint, never truth.

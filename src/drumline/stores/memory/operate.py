@@ -10,12 +10,13 @@ from typing import TypeVar, assert_never
 import msgspec
 
 from drumline.model.job import JobState
+from drumline.model.options import PRIVATE
 from drumline.model.query import Answer, AuditRow, By, Command, CommandKind, Keep, PauseKind
 from drumline.model.schedule import start_epoch
 from drumline.model.sealed import Resealing
 from drumline.stores.base import topic
 from drumline.stores.memory.schedule import tell_change, tell_pause
-from drumline.stores.memory.state import Plan, Purged, Record, State, due_at
+from drumline.stores.memory.state import Plan, Purged, Record, State, Total, due_at
 
 __all__ = ["command", "pause", "paused", "purge", "reseal"]
 
@@ -70,7 +71,20 @@ def purge(state: State, now: datetime, keep: Keep, limit: int) -> int:
         del state.members[gone]
     for place in slice_of([p for p, holder in state.keys.items() if holder.until is not None and holder.until <= now]):
         del state.keys[place]
+    _join_private_totals(state)
     return limit - slice_of.room
+
+
+def _join_private_totals(state: State) -> None:
+    """Add together what private queues have come to of which nothing is left."""
+    in_use = {PRIVATE, *(record.options.queue for record in state.jobs.values())}
+    spent = [place for place in state.totals if place[0].startswith(PRIVATE) and place[0] not in in_use]
+    for place in spent:
+        total = state.totals.pop(place)
+        together = state.totals.setdefault((PRIVATE, place[1]), Total())
+        together.done += total.done
+        together.failures += total.failures
+        together.last_error = total.last_error or together.last_error
 
 
 class _Slice:

@@ -5,6 +5,7 @@ It also folds what the steps have appended to the counts: somebody calls it ever
 
 from __future__ import annotations
 
+from drumline.model.options import PRIVATE
 from drumline.model.query import HISTOGRAM_MILLIS, Keep
 from drumline.stores.postgres.step import Step
 from drumline.stores.postgres.ways import WAYS
@@ -14,6 +15,8 @@ from drumline.stores.statements import Operation, Statement
 __all__ = ["fold", "purge"]
 
 _TOKEN_LIFE = 60_000
+# Names that begin so lie between these two.
+_PRIVATE_QUEUES = {"private": PRIVATE, "behind": chr(ord(PRIVATE) + 1)}
 
 
 def purge(step: Step, keep: Keep, limit: int) -> Operation[int]:
@@ -30,3 +33,4 @@ def fold(namespace: str) -> Operation[None]:
     ((is_ours,),) = yield Statement(WAYS.sql["lock_flow"], {"what": f"{namespace} flow"})
     if is_ours:
         yield Statement(WAYS.sql["fold"], {"last": len(HISTOGRAM_MILLIS)})
+        yield Statement(WAYS.sql["join_private_totals"], _PRIVATE_QUEUES)

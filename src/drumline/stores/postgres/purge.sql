@@ -243,3 +243,24 @@ set done = series.done + excluded.done,
       select known + added
       from unnest(series.runs, excluded.runs) with ordinality as pair (known, added, nth)
       order by nth)
+
+-- name: join_private_totals
+-- Move to one row for each task what private queues have come to of which nothing is left: each replica has its own, and
+-- replicas come and go.
+with spent as (
+  delete from {schema}.total
+  where queue > %(private)s
+    and queue < %(behind)s
+    and (ready, delayed, running, done, dead, cancelled) = (0, 0, 0, 0, 0, 0)
+  returning *
+)
+insert into {schema}.total as total (
+  queue, task, ready, delayed, running, done, dead, cancelled, attempts, total_done, total_failures, last_error)
+select %(private)s, task, 0, 0, 0, 0, 0, 0, sum(attempts), sum(total_done), sum(total_failures), max(last_error)
+from spent
+group by task
+on conflict (queue, task) do update
+set attempts = total.attempts + excluded.attempts,
+    total_done = total.total_done + excluded.total_done,
+    total_failures = total.total_failures + excluded.total_failures,
+    last_error = coalesce(excluded.last_error, total.last_error)

@@ -4,7 +4,8 @@
 -- touches  base:time base:expires base:body base:state base:notes base:created base:dead base:cancelled base:log:<id>
 --   base:logged:<id> base:named:<key> base:of:<schedule> base:tag:<tag> base:counts base:ledgers base:ledger
 --   base:ledger:<schedule> base:instants:<schedule> base:ticks base:tick_of base:purged base:audit base:audited
---   base:minutes base:series:<minute> base:replicas base:held:<replica> base:until base:keys
+--   base:minutes base:series:<minute> base:replicas base:held:<replica> base:until base:keys base:lanes
+--   base:lane:<lane> base:totals
 -- uses  clock records places keys forgetting
 local limit, ticks, newest, audit, series, replicas = unpack(cmsgpack.unpack(ARGV[1]))
 local room = limit
@@ -78,4 +79,24 @@ for _, place in ipairs(slice(base .. ':until', now)) do
   redis.call('HDEL', base .. ':keys', place)
 end
 settle()
+-- Lanes of which nothing waits; of most, claims find out by themselves.
+for _, lane in ipairs(redis.call('SMEMBERS', base .. ':lanes')) do
+  if redis.call('EXISTS', base .. ':lane:' .. lane) == 0 then redis.call('SREM', base .. ':lanes', lane) end
+end
+-- What private queues have come to of which nothing is left is kept together: each replica has its own.
+local in_use = {}
+for _, field in ipairs(redis.call('HKEYS', base .. ':counts')) do in_use[string.match(field, '^%S+')] = true end
+local totals = redis.call('HGETALL', base .. ':totals')
+for n = 1, #totals, 2 do
+  local queue, task, what = string.match(totals[n], '^(@%S+) (%S+) (%S+)$')
+  if queue and not in_use[queue] then
+    local together = '@ ' .. task .. ' ' .. what
+    redis.call('HDEL', base .. ':totals', totals[n])
+    if what == 'error' then
+      redis.call('HSET', base .. ':totals', together, totals[n + 1])
+    else
+      redis.call('HINCRBY', base .. ':totals', together, totals[n + 1])
+    end
+  end
+end
 return limit - room
