@@ -7,10 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from drumline.model.claim import ANY_QUEUE
+from drumline.clock import fresh_id
+from drumline.model.claim import ANY_QUEUE, Share
+from drumline.model.query import Command, CommandKind
 from drumline.stores.base import topic
 from drumline.stores.sqlite import SqliteStore, pace, wakeups
-from tests.support.build import new_job
+from tests.support.build import BY, dead, new_job
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -102,6 +104,19 @@ async def test_an_end_in_another_process_is_heard_of(path, store):
             assert topic.ended(jobs[1].id) not in heard
             await other.do("end")
             await eventually(lambda: topic.ended(jobs[1].id) in heard)
+
+
+async def test_a_job_that_ends_again_has_another_number_than_before(path, store):
+    """By its number another process finds out: one that it knows already would be no news."""
+    (job,) = await store.enqueue([new_job()])
+    numbers = []
+    for _ in range(2):
+        (claim,) = (await store.claim("r:1", [Share(ANY_QUEUE, 1)], 1, ["job"], fresh_id())).claims
+        await store.finish([dead(claim)])
+        with closing(sqlite3.connect(path)) as connection:
+            numbers += connection.execute("select number from drumline_history").fetchone()
+        await store.command(Command(id=fresh_id(), kind=CommandKind.RETRY, ids=(job.id,), by=BY))
+    assert numbers[0] < numbers[1]
 
 
 async def test_another_store_on_the_same_file_hears_at_once(path, store):

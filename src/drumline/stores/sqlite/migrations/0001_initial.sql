@@ -59,7 +59,7 @@ create index drumline_job_key on drumline_job (key, created, id) where key is no
 
 -- Ended jobs. The number only grows, so that a watcher can read what has ended since it last looked.
 create table drumline_history (
-  number         integer primary key,
+  number         integer primary key autoincrement,
   id             text    not null unique,
   queue          text    not null,
   task           text    not null,
