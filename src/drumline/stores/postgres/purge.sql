@@ -245,8 +245,8 @@ set done = series.done + excluded.done,
       order by nth)
 
 -- name: join_private_totals
--- Move to one row for each task what private queues have come to of which nothing is left: each replica has its own, and
--- replicas come and go.
+-- Move to one row for each task what private queues have come to of which nothing is left.
+-- Each replica has its own, and replicas come and go.
 with spent as (
   delete from {schema}.total
   where queue > %(private)s

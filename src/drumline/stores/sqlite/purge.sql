@@ -86,17 +86,15 @@ delete from drumline_hint
 where news <= :oldest
 
 -- name: join_private_totals
--- Add to one row for each task what private queues have come to of which nothing is left: each replica has its own, and
--- replicas come and go.
+-- Add to one row for each task what private queues have come to of which nothing is left.
+-- Each replica has its own, and replicas come and go.
 insert into drumline_total (
   queue, task, ready, delayed, running, done, dead, cancelled, attempts, total_done, total_failures, last_error)
-select
-  :private, task, 0, 0, 0, 0, 0, 0, sum(attempts), sum(total_done), sum(total_failures), max(last_error)
+select :private, task, 0, 0, 0, 0, 0, 0, attempts, total_done, total_failures, last_error
 from drumline_total
 where queue > :private
   and queue < :behind
   and (ready, delayed, running, done, dead, cancelled) = (0, 0, 0, 0, 0, 0)
-group by task
 on conflict (queue, task) do update
 set attempts = attempts + excluded.attempts,
     total_done = total_done + excluded.total_done,
