@@ -28,3 +28,25 @@ def test_pausing_twice_says_so_and_is_no_error(shop):
     shop.run("queues", "pause", "mail", "--store", shop.store)
     answer = shop.run("queues", "pause", "mail", "--store", shop.store)
     assert (answer.code, answer.out) == (0, "queue mail: was paused already\n")
+
+
+def test_what_stands_before_the_command_counts_for_it(shop):
+    other = f"sqlite:///{shop.folder / 'other.db'}"
+    assert shop.run("queues", "--store", other, "pause", "mail").code == 0
+    assert [row["queue"] for row in shop.run("queues", "--store", other, "--json", "list").json] == ["mail"]
+    assert shop.run("queues", "list", "--json").json == []
+    assert shop.run("queues", "--json", "--store", other, "resume", "mail").json == {"mail": {"changed": True}}
+
+
+def test_the_app_may_stand_before_the_command(shop):
+    shop.enqueue("add", '{"a": 1, "b": 2}')
+    answer = shop.run("queues", "--app", "no_such_module:drum", "list")
+    assert (answer.code, "no_such_module" in answer.err) == (2, True)
+    assert shop.run("queues", "--app", shop.app, "list").out == shop.run("queues", "list").out
+
+
+def test_what_a_command_is_given_itself_counts_more_than_what_stands_before_it(shop):
+    other = f"sqlite:///{shop.folder / 'other.db'}"
+    shop.run("queues", "--store", other, "pause", "mail", "--store", shop.store)
+    assert [row["queue"] for row in shop.run("queues", "--store", shop.store, "--json").json] == ["mail"]
+    assert shop.run("queues", "--store", other, "--json").json == []

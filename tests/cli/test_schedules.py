@@ -115,6 +115,16 @@ def test_a_schedule_is_paused_and_resumed(shop, ledger):
     assert shop.run("schedules", "resume", "tick", *words, "--json").json == {"tick": {"changed": False}}
 
 
+def test_what_stands_before_the_command_counts_for_it(shop, ledger):
+    ledger.declare("tick", every="10s")
+    other = f"sqlite:///{shop.folder / 'other.db'}"
+    (row,) = shop.run("schedules", "--store", shop.store, "--json", "list").json
+    assert row["name"] == "tick"
+    assert shop.run("schedules", "--store", other, "--json", "list").json == []
+    assert shop.run("schedules", "--store", other, "pause", "tick").code == 3
+    assert shop.run("schedules", "--store", other, "pause", "tick", "--store", shop.store).code == 0
+
+
 def test_a_trigger_makes_a_job_also_while_paused(shop, ledger):
     ledger.declare("tick", every="10s", paused=True)
     answer = shop.run("schedules", "trigger", "tick", "--store", shop.store, "--json")

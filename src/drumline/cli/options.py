@@ -29,6 +29,7 @@ __all__ = [
     "TaskName",
     "To",
     "choose_filter",
+    "hand_down",
     "read_duration",
     "read_instants",
     "read_object",
@@ -77,6 +78,13 @@ def choose_filter(
     words = {"task": task, "queue": queue, "tag": tag, "key": key, "origin": origin}
     given: dict[str, Any] = {"state": states, **words, "meta": read_object(meta)}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def hand_down(context: typer.Context) -> None:
+    """Let the options that stand before a sub-command count for it; what it is given itself counts more."""
+    if context.invoked_subcommand is not None:
+        given = {name: value for name, value in context.params.items() if value}
+        context.default_map = {context.invoked_subcommand: given}
 
 
 def read_duration(text: str | None) -> float | str | None:

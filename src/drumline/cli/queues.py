@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from drumline.cli.options import App, Json, Reason, Store
+from drumline.cli.options import App, Json, Reason, Store, hand_down
 from drumline.cli.show import say, show_json, show_table
 
 __all__ = ["app"]
@@ -22,6 +22,7 @@ Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of qu
 @app.callback(invoke_without_command=True)
 def queues(context: typer.Context, as_json: Json = False, name: App = None, store: Store = None) -> None:
     """See what waits where; pause and resume queues. Without a command: list."""
+    hand_down(context)
     if context.invoked_subcommand is None:
         _list(name, store, as_json=as_json)
 
@@ -33,17 +34,17 @@ def list_queues(as_json: Json = False, name: App = None, store: Store = None) ->
 
 
 @app.command("pause")
-def pause(names: Names, reason: Reason = "", name: App = None, store: Store = None) -> None:
+def pause(names: Names, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
     """Let queues give no more jobs, to no worker of the fleet; what runs goes on."""
-    for queue, changed in asyncio.run(_set(name, store, names, reason, paused=True)).items():
-        say(f"queue {queue}: {'paused' if changed else 'was paused already'}")
+    answers = asyncio.run(_set(name, store, names, reason, paused=True))
+    _tell(answers, "paused", "was paused already", as_json=as_json)
 
 
 @app.command("resume")
-def resume(names: Names, reason: Reason = "", name: App = None, store: Store = None) -> None:
+def resume(names: Names, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
     """Let queues give jobs again."""
-    for queue, changed in asyncio.run(_set(name, store, names, reason, paused=False)).items():
-        say(f"queue {queue}: {'resumed' if changed else 'was not paused'}")
+    answers = asyncio.run(_set(name, store, names, reason, paused=False))
+    _tell(answers, "resumed", "was not paused", as_json=as_json)
 
 
 def _list(app: str | None, store: str | None, *, as_json: bool) -> None:
@@ -94,3 +95,11 @@ async def _set(app: str | None, store: str | None, names: list[str], reason: str
     async with reach(app, store) as client:
         change = client.queues.pause if paused else client.queues.resume
         return dict(zip(unique, await change(*unique, reason=reason), strict=True))
+
+
+def _tell(answers: dict[str, bool], done: str, was_so: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json({name: {"changed": changed} for name, changed in answers.items()})
+        return
+    for name, changed in answers.items():
+        say(f"queue {name}: {done if changed else was_so}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drumline.cli.options import App, From, Json, Reason, Store, read_instants
+from drumline.cli.options import App, From, Json, Reason, Store, hand_down, read_instants
 from drumline.cli.progress import show_progress
 from drumline.cli.show import complain, say, show_json, show_table
 from drumline.errors import UnknownSchedule
@@ -34,6 +34,7 @@ Until = Annotated[str, typer.Option("--to", metavar="INSTANT", help="The last in
 @app.callback(invoke_without_command=True)
 def schedules(context: typer.Context, as_json: Json = False, name: App = None, store: Store = None) -> None:
     """See what fires when; pause and resume, trigger and backfill schedules. Without a command: list."""
+    hand_down(context)
     if context.invoked_subcommand is None:
         _list(name, store, as_json=as_json)
 
