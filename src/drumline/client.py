@@ -217,8 +217,10 @@ class Jobs:
             raise BadOption("jobs", "ids, or a filter such as state=, but not both", jobs or where, kind.value)
         ids = tuple(_ids_of(jobs, kind))
         if where:
-            fitting = self.select(job_filter(**where))
-            ids = tuple([job.id async for job in fitting])
+            wanted = job_filter(**where)
+            if wanted.is_empty:
+                raise BadOption("jobs", "chosen by a filter that names something, such as state=", where, kind.value)
+            ids = tuple([job.id async for job in self.select(wanted)])
         store = await self._client.store()
         by = self._client.by(reason)
         whole: str | None = None
@@ -317,7 +319,7 @@ class Client:
 
 def job_filter(
     *,
-    id: str | Iterable[str] = (),
+    id: str | Iterable[str] | None = None,
     state: JobState | str | Iterable[JobState | str] | None = None,
     task: str | None = None,
     queue: str | None = None,
@@ -333,7 +335,7 @@ def job_filter(
 ) -> JobFilter:
     """The filter that these words name."""
     return JobFilter(
-        ids=(id,) if isinstance(id, str) else tuple(id),
+        ids=(id,) if isinstance(id, str) else None if id is None else tuple(id),
         states=frozenset(_states(state)),
         task=task,
         queue=queue,
@@ -345,7 +347,8 @@ def job_filter(
         meta=meta or {},
         created_from=None if created_from is None else parse_instant(created_from, "created_from"),
         created_to=None if created_to is None else parse_instant(created_to, "created_to"),
-        error=error,
+        # Every error contains an empty text.
+        error=error or None,
     )
 
 
@@ -373,8 +376,11 @@ def _system_user() -> str:
 def _states(state: JobState | str | Iterable[JobState | str] | None) -> Iterable[JobState]:
     if state is None:
         return ()
-    wanted = [state] if isinstance(state, str) else state
+    wanted = [state] if isinstance(state, str) else list(state)
     try:
-        return [JobState(one) for one in wanted]
+        found = [JobState(one) for one in wanted]
     except ValueError:
-        raise BadOption("state", f"one of {', '.join(JobState)}", state) from None
+        found = []
+    if not found:
+        raise BadOption("state", f"one of {', '.join(JobState)}", state)
+    return found

@@ -290,6 +290,29 @@ async def test_a_verb_needs_ids_or_a_filter_and_not_both(drum, add, verb):
     assert (await job.refresh()).state is JobState.READY
 
 
+@pytest.mark.parametrize("verb", ["retry", "cancel", "discard"])
+@pytest.mark.parametrize("where", [{"tag": None}, {"id": None, "state": None}, {"meta": {}}, {"error": ""}])
+async def test_a_verb_refuses_a_filter_that_names_nothing(drum, add, verb, where):
+    job = await add.enqueue(1)
+    with pytest.raises(BadOption, match=f"{verb}: jobs must be chosen by a filter that names something"):
+        await getattr(drum.jobs, verb)(**where)
+    assert (await job.refresh()).state is JobState.READY
+
+
+async def test_no_state_at_all_is_refused_and_not_every_state(drum, add):
+    job = await add.enqueue(1)
+    with pytest.raises(BadOption, match=r"state must be one of delayed, .* got \[\]"):
+        await drum.jobs.cancel(state=[])
+    assert (await job.refresh()).state is JobState.READY
+
+
+async def test_an_empty_list_of_ids_is_no_job_and_not_every_job(drum, add):
+    job = await add.enqueue(1)
+    assert await ids_of(drum.jobs.find(id=[])) == set()
+    assert await drum.jobs.cancel(id=[]) == {}
+    assert (await job.refresh()).state is JobState.READY
+
+
 async def test_many_jobs_are_waited_for_together(drum, add, fail):
     jobs = [await add.enqueue(1), await fail.enqueue(), await add.enqueue(2)]
     waiting = asyncio.create_task(drum.jobs.wait([jobs[2], jobs[0].id, jobs[1]], timeout=20))

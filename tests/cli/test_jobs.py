@@ -166,6 +166,13 @@ def test_a_dead_job_is_discarded(shop, dead):
     assert shop.run("jobs", "show", dead, "--store", shop.store).code == 3
 
 
+@pytest.mark.parametrize("words", [("--state", ""), ("--state", ","), ("--meta", "{}")])
+def test_a_filter_that_names_nothing_is_not_everything(shop, dead, words):
+    answer = shop.run("jobs", "discard", *words, "--store", shop.store)
+    assert (answer.code, answer.out) == (2, "")
+    assert shop.show(dead)["state"] == "dead"
+
+
 def test_a_waiting_job_is_moved(shop):
     job_id = shop.enqueue("add", '{"a": 1, "b": 2}')
     words = ("jobs", "reschedule", job_id, "--at", "2100-01-01T00:00:00Z", "--store", shop.store)

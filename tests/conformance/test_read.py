@@ -65,6 +65,13 @@ def test_jobs_by_ids_come_in_the_order_asked_for_on_one_page(rig):
     assert ([job.id for job in page.items], page.next) == (ids[::-1], None)
 
 
+@promises("jobs", "No ids, no jobs.")
+def test_no_job_is_found_by_an_empty_list_of_ids(rig):
+    rig.add()
+    page = rig.store.jobs(JobFilter(ids=())).run()
+    assert (page.items, page.next) == ([], None)
+
+
 def make_one_of_each(rig):
     """One job in each state; the ids by state."""
     made = {JobState.DONE: rig.end(done), JobState.DEAD: rig.end(dead), JobState.CANCELLED: rig.end(cancelled)}

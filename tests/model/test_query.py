@@ -19,6 +19,13 @@ def test_a_span_falls_into_the_first_bucket_that_is_not_shorter():
     assert histogram_bucket(HISTOGRAM_MILLIS[-1] + 1) == len(HISTOGRAM_MILLIS)
 
 
+@pytest.mark.parametrize("where", [JobFilter(ids=()), JobFilter(task=""), JobFilter(meta={"a": None})])
+def test_a_filter_that_names_something_is_not_empty(where):
+    assert not where.is_empty
+    assert JobFilter().is_empty
+    assert JobFilter(states=frozenset(), meta={}).is_empty
+
+
 def test_a_series_point_has_a_bucket_for_every_span():
     point = SeriesPoint(minute=datetime(2026, 1, 1, tzinfo=UTC), queue="a", task="x")
     assert len(point.wait) == len(point.run) == histogram_bucket(10**12) + 1

@@ -162,6 +162,15 @@ async def test_many_jobs_must_be_named(admin, body):
     assert (await admin.post(f"{API}/jobs/cancel", body)).status == 422
 
 
+@pytest.mark.parametrize(
+    "where", [{"state": ""}, {"state": ","}, {"state": []}, {"meta": {}}, {"error": ""}, {"task": None}]
+)
+async def test_a_filter_that_names_nothing_is_not_everything(drum, admin, where):
+    job = await drum.enqueue("send_mail", user_id=1)
+    assert (await admin.post(f"{API}/jobs/cancel", {"filter": where})).status == 422
+    assert (await job.refresh()).state == "ready"
+
+
 async def test_an_operator_may_not_discard(browser):
     operator = browser.known_as(bearer(TOKENS["operator"]))
     assert (await operator.post(f"{API}/jobs/discard", {"filter": {"state": "dead"}})).status == 403

@@ -76,7 +76,7 @@ def choose_filter(
     """The words that were given, as `drum.jobs.find` takes them."""
     states = None if state is None else [part.strip() for part in state.split(",") if part.strip()]
     words = {"task": task, "queue": queue, "tag": tag, "key": key, "origin": origin}
-    given: dict[str, Any] = {"state": states, **words, "meta": read_object(meta)}
+    given: dict[str, Any] = {"state": states, **words, "meta": read_object(meta) or None}
     return {name: value for name, value in given.items() if value is not None}
 
 

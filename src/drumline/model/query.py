@@ -45,7 +45,8 @@ def histogram_bucket(millis: int) -> int:
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs; a field left empty asks for nothing. `running` includes those being cancelled."""
 
-    ids: tuple[str, ...] = ()
+    # None asks for nothing; an empty tuple names no job, and none fits.
+    ids: tuple[str, ...] | None = None
     states: frozenset[JobState] = frozenset()
     task: str | None = None
     queue: str | None = None
@@ -60,6 +61,11 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_to: datetime | None = None
     # A text that the last error contains.
     error: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it asks for nothing, so that every job fits."""
+        return self == JobFilter()
 
     def __post_init__(self) -> None:
         # Nested values and fractions would be compared by each store in its own way.

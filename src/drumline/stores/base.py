@@ -270,7 +270,7 @@ class Store(Protocol):
     def jobs(self, where: JobFilter, *, after: str | None = None, limit: int = 50) -> Op[Page[Job]]:
         """Jobs, newest first by the stored time of creation, then id; `next` of a page is `after` of the following.
 
-        By ids: exactly those that exist, in the order asked for, on one page.
+        By ids: exactly those that exist, in the order asked for, on one page. No ids, no jobs.
         """
 
     def counts(self) -> Op[list[Count]]:

@@ -106,6 +106,7 @@ async def test_the_slices_of_one_act_are_told_as_such(drum, visitor, monkeypatch
 async def test_an_empty_filter_is_not_everything(drum, visitor):
     job = await drum.enqueue("send_mail", user_id=1)
     assert (await visitor.press("cancel", ("all", "1"))).startswith("-Choose jobs first")
+    assert (await visitor.press("cancel", ("all", "1"), ("where", "state=,"))).startswith("-state must be one of")
     assert await state_of(job) is JobState.READY
 
 

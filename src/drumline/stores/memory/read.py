@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def jobs(state: State, now: datetime, where: JobFilter, after: str | None, limit: int) -> Page[Job]:
-    if where.ids:
+    if where.ids is not None:
         asked = [state.jobs[job_id] for job_id in where.ids if job_id in state.jobs]
         return Page([record.as_job(now) for record in asked if _matches(record, where, now)])
     found = (record for record in state.jobs.values() if _matches(record, where, now))

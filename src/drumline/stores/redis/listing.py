@@ -30,7 +30,7 @@ Place = tuple[int, bytes]
 
 def jobs(where: JobFilter, after: str | None, limit: int) -> Operation[Page[Job]]:
     asked = _filter_item(where)
-    if where.ids:
+    if where.ids is not None:
         ids = [opaque(pack_id(job_id)) for job_id in where.ids]
         now, rows = yield Call("find", (pack((ids, asked)),))
         return Page([job for row in rows if _fits(job := as_job(row, now), where)])

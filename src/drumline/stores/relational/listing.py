@@ -32,7 +32,7 @@ Place = tuple[int, str]
 
 def jobs(ways: Ways[S], step: S, where: JobFilter, after: str | None, limit: int) -> Operation[Page[Job]]:
     asked = _params(where, step.now)
-    if where.ids:
+    if where.ids is not None:
         rows = yield from _pick(ways, find_uuids(where.ids), where, asked)
         found = {row[_ID]: row for row in rows}
         return Page([ways.read_job(found[job_id]) for job_id in where.ids if job_id in found])

@@ -107,13 +107,12 @@ def _many(verb: str, act: Act) -> Handle:
 
 async def _choose(jobs: Jobs, body: Bulk) -> tuple[list[str], bool]:
     """The jobs that are meant, and whether there are more of them."""
-    words = {} if body.filter is None else {k: v for k, v in given(body.filter).items() if v is not None}
-    if bool(body.ids) == bool(words):
+    where = JobFilter() if body.filter is None else read_filter(given(body.filter))
+    if bool(body.ids) != where.is_empty:
         message = "give ids, or a filter that is not empty, but not both"
         raise Refusal(422, message, problems=(("ids", message),))
     if body.ids:
         return list(dict.fromkeys(body.ids)), False
-    where: JobFilter = read_filter(words)
     found: list[str] = []
     async for job in jobs.select(where):
         if _is_public(job):

@@ -36,7 +36,7 @@ class Wish(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        return not self.words
+        return self.where.is_empty
 
 
 def read_wish(given: Mapping[str, str]) -> Wish:
