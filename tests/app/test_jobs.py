@@ -143,6 +143,18 @@ async def test_a_handle_reads_its_log_lines(drum):
     assert [(line.level, line.message, line.fields) for line in await job.logs()] == [("warning", "one", {"rows": 3})]
 
 
+async def test_the_last_line_of_a_handle_says_that_the_lines_were_cut(drum):
+    @drum.task
+    async def chatter(ctx: Context) -> None:
+        for number in range(1_100):
+            ctx.log(f"line {number}")
+
+    job = await chatter.enqueue()
+    await drum.run(drain=True)
+    lines = [line.message for line in await job.logs()]
+    assert lines == [*(f"line {number}" for number in range(1_000)), "only the first 1,000 lines are kept"]
+
+
 async def test_a_handle_moves_its_job(add):
     job = await add.enqueue(1)
     assert await job.reschedule(delay="1h") is Answer.APPLIED

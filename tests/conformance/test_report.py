@@ -94,6 +94,7 @@ def test_of_a_jobs_lines_the_first_thousand_are_kept_and_one_that_says_so(rig):
     assert [found.number for found in kept[:1000]] == list(range(1, 1001))
     assert len(kept) == 1001
     assert kept[1000].message != line(claim, 1001).message
+    assert rig.store.logs(claim.id).run() == kept, "who asks for no number is told all, and that it was cut"
 
 
 def test_exactly_a_thousand_lines_are_not_cut(rig):

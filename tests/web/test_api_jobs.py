@@ -1,5 +1,6 @@
 import pytest
 
+from drumline import Context
 from drumline.clock import ManualClock
 from drumline.model.job import JobState
 from drumline.web import pace
@@ -109,6 +110,18 @@ async def test_one_job_is_shown_with_attempts_and_log_lines(drum, admin):
     shown = (await admin.get(f"{API}/jobs/{job_id.upper()}")).json
     assert (shown["state"], shown["attempts"][0]["error"]["message"]) == ("dead", "no such order ")
     assert shown["logs"][0]["message"] == "about to fail with "
+
+
+async def test_one_job_is_shown_with_the_mark_of_lines_that_were_cut(drum, admin):
+    @drum.task
+    async def chatter(ctx: Context) -> None:
+        for number in range(1_001):
+            ctx.log(f"line {number}")
+
+    job = await chatter.enqueue()
+    await work_off(drum)
+    shown = (await admin.get(f"{API}/jobs/{job.id}")).json
+    assert (len(shown["logs"]), shown["logs"][-1]["message"]) == (1_001, "only the first 1,000 lines are kept")
 
 
 @pytest.mark.parametrize("path", ["nothing", NOBODY, "..%2f..%2fetc%2fpasswd", "%00"])

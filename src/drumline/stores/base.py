@@ -36,6 +36,8 @@ SHORTEST_KEEP_MILLIS = 60_000
 KEPT_ATTEMPTS = 100
 # Of a job's log lines, the first so many are kept, and one more that says that it was cut.
 KEPT_LINES = 1_000
+# All that is kept of them: those lines, and that one.
+ALL_LINES = KEPT_LINES + 1
 
 Topic = str
 Hear = Callable[[Topic], None]
@@ -288,7 +290,7 @@ class Store(Protocol):
     def workers(self) -> Op[list[Replica]]:
         """The replicas that are known, with what each runs now. One silent for three of its beats is lost."""
 
-    def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
+    def logs(self, job_id: str, *, after: int = 0, limit: int = ALL_LINES) -> Op[list[LogLine]]:
         """A job's log lines in the order they came, behind the first `after`."""
 
     def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:

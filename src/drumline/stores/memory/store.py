@@ -20,7 +20,7 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
 from drumline.model.sealed import Resealing
-from drumline.stores.base import Hear, Listener, Op
+from drumline.stores.base import ALL_LINES, Hear, Listener, Op
 from drumline.stores.hub import Hub
 from drumline.stores.memory import consume, operate, produce, read, schedule
 from drumline.stores.memory.state import State
@@ -152,7 +152,7 @@ class MemoryStore:
     def workers(self) -> Op[list[Replica]]:
         return self._step(read.workers)
 
-    def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
+    def logs(self, job_id: str, *, after: int = 0, limit: int = ALL_LINES) -> Op[list[LogLine]]:
         return self._step(lambda state, now: read.logs(state, job_id, after, limit))
 
     def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:

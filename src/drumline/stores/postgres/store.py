@@ -23,7 +23,7 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
 from drumline.model.sealed import Resealing
-from drumline.stores.base import Hear, Listener, Op
+from drumline.stores.base import ALL_LINES, Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.postgres import beat, claim, finish, purge, series
 from drumline.stores.postgres.callers import on_commit
@@ -209,7 +209,7 @@ class PostgresStore:
     def workers(self) -> Op[list[Replica]]:
         return self._read(lambda step: read.workers(WAYS, step))
 
-    def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
+    def logs(self, job_id: str, *, after: int = 0, limit: int = ALL_LINES) -> Op[list[LogLine]]:
         return self._state(lambda step: read.logs(WAYS, job_id, after, limit))
 
     def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:

@@ -18,7 +18,7 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
 from drumline.model.sealed import Resealing
-from drumline.stores.base import Hear, Listener, Op
+from drumline.stores.base import ALL_LINES, Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.redis import consume, listing, operate, produce, read, schedule
 from drumline.stores.redis.address import parse_address
@@ -152,7 +152,7 @@ class RedisStore:
     def workers(self) -> Op[list[Replica]]:
         return _through(self._reads, read.workers)
 
-    def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
+    def logs(self, job_id: str, *, after: int = 0, limit: int = ALL_LINES) -> Op[list[LogLine]]:
         return _through(self._reads, lambda: read.logs(job_id, after, limit))
 
     def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:

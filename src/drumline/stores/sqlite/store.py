@@ -22,7 +22,7 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
 from drumline.model.sealed import Resealing
-from drumline.stores.base import Hear, Listener, Op
+from drumline.stores.base import ALL_LINES, Hear, Listener, Op
 from drumline.stores.forks import watch_forks
 from drumline.stores.relational import fire, listing, operate, produce, read, reseal, schedule
 from drumline.stores.sqlite import beat, claim, finish, purge, series
@@ -208,7 +208,7 @@ class SqliteStore:
     def workers(self) -> Op[list[Replica]]:
         return self._read(lambda step: read.workers(WAYS, step))
 
-    def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> Op[list[LogLine]]:
+    def logs(self, job_id: str, *, after: int = 0, limit: int = ALL_LINES) -> Op[list[LogLine]]:
         return self._read(lambda step: read.logs(WAYS, job_id, after, limit))
 
     def audit(self, *, after: str | None = None, limit: int = 50) -> Op[Page[AuditRow]]:
