@@ -85,11 +85,17 @@ class ScheduleView:
 
     @property
     def next_run_at(self) -> datetime | None:
-        """The first instant ahead by the store's clock; None while paused or orphaned, or when there is no more."""
+        """The first instant ahead by the store's clock; None while paused or orphaned, or when there is no more.
+
+        None too for a rule that this machine cannot read, such as one of a time zone it lacks.
+        """
         if self.paused or self.orphaned:
             return None
         now = self._board.now
-        return times(self.definition.rule).after(now if self._status is None else max(now, self._status.last_tick))
+        try:
+            return times(self.definition.rule).after(now if self._status is None else max(now, self._status.last_tick))
+        except BadOption:
+            return None
 
     @property
     def last_tick(self) -> str | None:

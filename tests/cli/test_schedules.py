@@ -2,9 +2,9 @@
 
 import pytest
 
-from drumline.model.schedule import Misfire, Overlap
+from drumline.model.schedule import Misfire, Overlap, Rule, Schedule
 from drumline.model.view import instant_text
-from tests.cli.ledger import NOON
+from tests.cli.ledger import BY, NOON
 
 
 def test_schedules_are_listed_without_code(shop, ledger):
@@ -19,6 +19,14 @@ def test_schedules_are_listed_without_code(shop, ledger):
     table = shop.run("schedules", "--store", shop.store).out
     assert table.startswith("SCHEDULE")
     assert "every 10s" in table
+
+
+def test_a_schedule_of_a_zone_that_this_machine_lacks_is_listed_without_a_next_instant(shop, ledger):
+    rule = Rule(cron="0 9 * * *", timezone="Mars/Olympus")
+    ledger.store.declare([Schedule(name="greet", task="work", rule=rule, in_code=False)], by=BY).run()
+    ledger.declare("tick", every="10s")
+    rows = shop.run("schedules", "list", "--store", shop.store, "--json").json
+    assert {row["name"]: row["next_run_at"] is None for row in rows} == {"greet": True, "tick": False}
 
 
 def test_a_schedule_that_only_the_code_has_is_listed_with_the_app(shop):

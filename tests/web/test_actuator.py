@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from drumline import Context, Drumline
+from drumline import Context, Drumline, Rule, Schedule
 from drumline.events import ClaimLost, StaleWrite
+from drumline.model.query import By
 from drumline.model.replica import ReplicaInfo
 from drumline.web import metrics
 from drumline.web.metrics import OTHER, Labels
@@ -26,6 +27,19 @@ async def test_tasks_tell_of_every_schedule_in_the_known_shape(drum, admin):
     assert shown["scheduler_backend"] == (await drum.store()).kind
     assert (shown["total_runs"], shown["last_tick"], shown["paused"]) == (0, None, False)
     assert shown["next_run_at"].endswith("Z")
+
+
+async def test_a_schedule_of_a_zone_that_this_machine_lacks_does_not_hide_the_others(drum, admin):
+    await work_off(drum)
+    rule = Rule(cron="0 9 * * *", timezone="Mars/Olympus")
+    store = await drum.store()
+    await store.declare([Schedule(name="greet", task="send_mail", rule=rule, in_code=False)], by=By("ada"))
+    await drum.schedules.refresh()
+    shown = (await admin.get("/actuator/tasks")).json["scheduled_tasks"]
+    assert (shown["greet"]["schedule"], shown["greet"]["next_run_at"]) == ("cron 0 9 * * * Mars/Olympus", None)
+    assert shown["tidy"]["next_run_at"].endswith("Z")
+    listed = (await admin.get("/admin/jobs/api/schedules")).json["schedules"]
+    assert {row["name"]: row["next_run_at"] is None for row in listed} == {"greet": True, "tidy": False}
 
 
 async def test_tasks_follow_a_run_and_a_pause(drum, admin):
