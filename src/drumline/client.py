@@ -122,18 +122,27 @@ class Jobs:
             yield self._client.handle(job)
 
     async def select(self, where: JobFilter, limit: int | None = None) -> AsyncIterator[Job]:
-        """The stored jobs that fit, newest first."""
-        store = await self._client.store()
+        """The stored jobs that fit, newest first; of private queues only where the filter names them."""
         left = limit if limit is not None else float("inf")
-        cursor: str | None = None
-        while left > 0:
-            page = await store.jobs(where, after=cursor, limit=int(min(left, 100)))
+        if left <= 0:
+            return
+        async for job in self.walk(where, int(min(left, 100))):
+            if where.shows(job.queue):
+                yield job
+                left -= 1
+            if left <= 0:
+                return
+
+    async def walk(self, where: JobFilter, first: int = 100) -> AsyncIterator[Job]:
+        """The stored jobs that fit, newest first, of private queues too; `first`: so many are read to begin with."""
+        store = await self._client.store()
+        page = await store.jobs(where, limit=first)
+        while True:
             for job in page.items:
                 yield job
-            left -= len(page.items)
-            cursor = page.next
-            if cursor is None:
+            if page.next is None:
                 return
+            page = await store.jobs(where, after=page.next, limit=SLICE)
 
     async def wait(self, jobs: Iterable[OneJob], timeout: Duration | None = None) -> list[JobHandle[Any]]:
         """All of these jobs, once each has ended, in the order given. Raises TimeoutError if some have not."""

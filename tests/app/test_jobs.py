@@ -9,6 +9,7 @@ import pytest
 from drumline import BadOption, Context, Drumline, JobCancelled, JobDead, JobNotFound, JobState, client
 from drumline.clock import ManualClock, fresh_id
 from drumline.model.query import Answer
+from tests.support.build import new_job
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -215,6 +216,22 @@ async def test_finding_goes_over_many_pages_newest_first_and_stops_at_the_limit(
     found = [job.id async for job in drum.jobs.find(task="add")]
     assert found == [job.id for job in reversed(jobs)]
     assert [job.id async for job in drum.jobs.find(limit=120)] == found[:120]
+
+
+async def test_the_private_jobs_of_replicas_are_found_only_where_they_are_named(drum, add):
+    public = await add.enqueue(1)
+    store = await drum.store()
+    private = [new_job("add", queue="@web-1:1", schedule="warm", args=b'{"a": 1}') for _ in range(120)]
+    await store.enqueue(private)
+    ids = {job.id for job in private}
+    assert await ids_of(drum.jobs.find(task="add")) == {public.id}
+    assert await ids_of(drum.jobs.find(task="add", limit=1)) == {public.id}
+    assert await ids_of(drum.jobs.find(queue="@web-1:1")) == ids
+    assert await ids_of(drum.jobs.find(schedule="warm")) == ids
+    assert await ids_of(drum.jobs.find(id=[private[0].id])) == {private[0].id}
+    assert await drum.jobs.cancel(state="ready") == {public.id: Answer.APPLIED}
+    counts = await drum.counts()
+    assert (list(counts.by_queue), counts.ready, counts.by_task["add"].ready) == (["default"], 120, 120)
 
 
 async def test_a_state_that_does_not_exist_is_refused_by_name(drum):

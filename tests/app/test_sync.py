@@ -113,7 +113,7 @@ def names(kind):
     ("ours", "blocking", "only_async"),
     [
         # Jobs as stored values, for the pages and commands.
-        (Jobs, BlockingJobs, {"read", "select"}),
+        (Jobs, BlockingJobs, {"read", "select", "walk"}),
         (Queues, BlockingQueues, set()),
         # The Mapping needs no store, and is `drum.schedules` itself.
         (Schedules, BlockingSchedules, {"through"}),

@@ -1,5 +1,7 @@
 import pytest
 
+from tests.support.build import new_job
+
 KEYS = [
     *("id", "task", "queue", "state", "priority", "args", "key", "tags", "meta", "source", "origin", "schedule"),
     *("tick", "waits_for", "attempt", "max_attempts", "fence", "created_at", "due_at", "claimed_at", "finished_at"),
@@ -164,6 +166,14 @@ def test_a_filter_that_fits_nothing_is_a_no(shop):
 def test_a_dead_job_is_discarded(shop, dead):
     assert shop.run("jobs", "discard", dead, "--store", shop.store).code == 0
     assert shop.run("jobs", "show", dead, "--store", shop.store).code == 3
+
+
+def test_the_private_jobs_of_replicas_are_not_listed(shop, ledger):
+    shop.enqueue("add", '{"a": 1, "b": 2}')
+    ledger.store.enqueue([new_job("add", queue="@web-1:1")]).run()
+    words = ("jobs", "list", "--store", shop.store, "--json")
+    assert [job["queue"] for job in shop.run(*words).json] == ["default"]
+    assert [job["queue"] for job in shop.run(*words, "--queue", "@web-1:1").json] == ["@web-1:1"]
 
 
 @pytest.mark.parametrize("words", [("--state", ""), ("--state", ","), ("--meta", "{}")])

@@ -26,6 +26,26 @@ def test_a_filter_that_names_something_is_not_empty(where):
     assert JobFilter(states=frozenset(), meta={}).is_empty
 
 
+@pytest.mark.parametrize(
+    ("where", "is_shown"),
+    [
+        (JobFilter(), False),
+        (JobFilter(task="x"), False),
+        (JobFilter(queue="@web-1"), True),
+        (JobFilter(ids=("a",)), True),
+        (JobFilter(schedule="warm"), True),
+    ],
+)
+def test_a_private_queue_is_shown_only_where_something_of_it_is_named(where, is_shown):
+    assert where.shows("@web-1") is is_shown
+    assert where.shows("mail")
+
+
+def test_a_private_queue_counts_in_all_and_by_task_but_is_not_told():
+    counts = Counts([*ROWS, Count(queue="@web-1", task="x", ready=7)])
+    assert (set(counts.by_queue), counts.ready, counts.by_task["x"].ready) == ({"a", "b"}, 18, 8)
+
+
 def test_a_series_point_has_a_bucket_for_every_span():
     point = SeriesPoint(minute=datetime(2026, 1, 1, tzinfo=UTC), queue="a", task="x")
     assert len(point.wait) == len(point.run) == histogram_bucket(10**12) + 1

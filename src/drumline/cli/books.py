@@ -147,7 +147,7 @@ async def _read_made(client: Client, names: Sequence[str], start: datetime | Non
     for name in names or (None,):
         # A job is made at its instant or later.
         where = JobFilter(schedule=name, source=Source.SCHEDULED, created_from=start)
-        async for job in client.jobs.select(where):
+        async for job in client.jobs.walk(where):
             if job.schedule is not None and job.tick is not None:
                 made[job.schedule].append(Made(job.id, job.queue, job.tick))
     return made

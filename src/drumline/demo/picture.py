@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from drumline.demo.news import Scene
-from drumline.model.options import PRIVATE
 
 __all__ = ["draw", "line_of"]
 
@@ -55,8 +54,6 @@ def _queues(scene: Scene) -> Table:
     for state, colour in STATES.items():
         table.add_column(state, justify="right", style=colour)
     for name, tally in sorted(scene.counts.by_queue.items()):
-        if name.startswith(PRIVATE):
-            continue
         table.add_row(Text(name), *(str(getattr(tally, state)) for state in STATES))
     return table
 

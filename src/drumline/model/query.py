@@ -12,6 +12,7 @@ import msgspec
 
 from drumline.errors import BadOption
 from drumline.model.job import JobState, Source, Start
+from drumline.model.options import PRIVATE
 
 __all__ = [
     "HISTOGRAM_MILLIS",
@@ -66,6 +67,11 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     def is_empty(self) -> bool:
         """Whether it asks for nothing, so that every job fits."""
         return self == JobFilter()
+
+    def shows(self, queue: str) -> bool:
+        """Whether a list has jobs of this queue: of a private one only where queue, jobs or schedule are named."""
+        is_named = self.queue is not None or self.ids is not None or self.schedule is not None
+        return is_named or not queue.startswith(PRIVATE)
 
     def __post_init__(self) -> None:
         # Nested values and fractions would be compared by each store in its own way.
@@ -137,7 +143,9 @@ class Counts(msgspec.Struct, frozen=True):
 
     @property
     def by_queue(self) -> dict[str, Tally]:
-        return {name: _add([row for row in self.rows if row.queue == name]) for name in {r.queue for r in self.rows}}
+        """Without the private queues, whose jobs are in the total and in the tasks."""
+        names = {row.queue for row in self.rows if not row.queue.startswith(PRIVATE)}
+        return {name: _add([row for row in self.rows if row.queue == name]) for name in names}
 
     @property
     def by_task(self) -> dict[str, Tally]:
