@@ -16,7 +16,7 @@ from drumline.model.job import ENDED, Enqueued, Job, JobState, LogLine, Source, 
 from drumline.model.query import Answer, By, Command, CommandKind, Counts, JobFilter, PauseKind
 from drumline.model.replica import Replica
 from drumline.model.token import make_token
-from drumline.policy.options import pick
+from drumline.policy.options import check_storable, pick
 from drumline.stores.base import Store, topic
 
 __all__ = ["Client", "JobHandle", "Jobs", "OneJob", "Queues", "job_filter"]
@@ -302,7 +302,7 @@ class Client:
 
     def by(self, reason: str = "") -> By:
         """Who acts through this client, for the audit."""
-        return By(self._who or _system_user(), self.via, reason)
+        return By(check_storable(self._who or _system_user(), "who"), self.via, check_storable(reason, "reason"))
 
     def act(self, action: str, reason: str = "", *, part_of: str | None = None) -> Act:
         """What is done through this client, for the audit."""
@@ -346,18 +346,18 @@ def job_filter(
     return JobFilter(
         ids=(id,) if isinstance(id, str) else None if id is None else tuple(id),
         states=frozenset(_states(state)),
-        task=task,
-        queue=queue,
-        tag=tag,
-        key=key,
-        schedule=schedule,
+        task=_text(task, "task"),
+        queue=_text(queue, "queue"),
+        tag=_text(tag, "tag"),
+        key=_text(key, "key"),
+        schedule=_text(schedule, "schedule"),
         source=None if source is None else pick(Source, source, "source"),
-        origin=origin,
+        origin=_text(origin, "origin"),
         meta=meta or {},
         created_from=None if created_from is None else parse_instant(created_from, "created_from"),
         created_to=None if created_to is None else parse_instant(created_to, "created_to"),
         # Every error contains an empty text.
-        error=error or None,
+        error=_text(error, "error") or None,
     )
 
 
@@ -380,6 +380,10 @@ def _system_user() -> str:
     except (OSError, KeyError):
         # A container may run under a number that has no name.
         return "unknown"
+
+
+def _text(value: str | None, option: str) -> str | None:
+    return None if value is None else check_storable(value, option)
 
 
 def _states(state: JobState | str | Iterable[JobState | str] | None) -> Iterable[JobState]:

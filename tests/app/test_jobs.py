@@ -342,6 +342,24 @@ async def test_an_empty_list_of_ids_is_no_job_and_not_every_job(drum, add):
     assert (await job.refresh()).state is JobState.READY
 
 
+@pytest.mark.parametrize("reason", ["a\0b", "\ud800", None])
+async def test_a_reason_that_no_store_can_hold_is_refused(drum, add, reason):
+    job = await add.enqueue(1)
+    with pytest.raises(BadOption, match="reason must be text without NUL and without half characters"):
+        await drum.jobs.cancel(job, reason=reason)
+    with pytest.raises(BadOption, match="reason must be text without NUL"):
+        await drum.queues.pause("default", reason=reason)
+    assert (await job.refresh()).state is JobState.READY
+    assert await drum.queues.paused() == {}
+
+
+async def test_a_name_that_no_store_can_hold_is_refused(drum, add):
+    named = drum.client(via="http", who="ad\0a")
+    with pytest.raises(BadOption, match="who must be text without NUL"):
+        await named.queues.pause("default")
+    assert await drum.queues.paused() == {}
+
+
 async def test_many_jobs_are_waited_for_together(drum, add, fail):
     jobs = [await add.enqueue(1), await fail.enqueue(), await add.enqueue(2)]
     waiting = asyncio.create_task(drum.jobs.wait([jobs[2], jobs[0].id, jobs[1]], timeout=20))

@@ -86,9 +86,11 @@ def test_no_rows_count_as_nothing():
     assert (counts.total, counts.by_queue, counts.by_task, counts.unfinished) == (Tally(), {}, {}, 0)
 
 
-@pytest.mark.parametrize("meta", [{"a": 1.5}, {"a": []}, {"a": {}}, {"a": 2**63}, {1: 2}, {1: "a"}])
+@pytest.mark.parametrize(
+    "meta", [{"a": 1.5}, {"a": []}, {"a": {}}, {"a": 2**63}, {1: 2}, {1: "a"}, {"a": "\0"}, {"\0": 1}]
+)
 def test_a_filter_by_metadata_that_stores_would_compare_differently_is_refused(meta):
-    with pytest.raises(BadOption, match="meta must be an object of texts, whole numbers of 64 bits"):
+    with pytest.raises(BadOption, match="meta must be an object of texts without NUL, whole numbers of 64 bits"):
         JobFilter(meta=meta)
 
 

@@ -134,6 +134,17 @@ def test_what_is_no_json_object_or_too_large_is_refused(value):
         plain_object(value, "meta", 100)
 
 
+@pytest.mark.parametrize("value", [{"a": "x\0"}, {"\0": 1}, {"a": [{"b": "\\\0"}]}])
+def test_a_nul_in_an_object_is_refused(value):
+    with pytest.raises(BadOption, match="meta must be a JSON object without NUL, got "):
+        plain_object(value, "meta", 100)
+
+
+def test_what_only_looks_like_a_nul_in_an_object_is_taken():
+    value = {"a": "\\u0000", "b": "\\\\u0000", "c": "u0000"}
+    assert plain_object(value, "meta", 100) == value
+
+
 def test_an_object_nested_too_deeply_is_refused():
     deep: dict[str, Any] = {}
     for _ in range(200):

@@ -117,6 +117,7 @@ def test_a_key_has_a_window_and_a_way_to_settle_conflicts(options, key):
         ({"tags": [str(n) for n in range(20)]}, "tags must be a list of at most 20 texts"),
         ({"meta": [1]}, "meta must be a JSON object of at most 16,384 bytes, got [1]"),
         ({"meta": {"a": "x" * 16_384}}, "meta must be a JSON object of at most 16,384 bytes"),
+        ({"meta": {"a": "\0"}}, r"meta must be a JSON object without NUL"),
         ({"origin": ""}, "origin must be a text of 1 to 200 characters, got ''"),
         ({"max_attempts": 0}, "max_attempts must be a whole number of 1 or more, got 0"),
         ({"queue": "@a"}, "queue must be 1 to 100 letters"),

@@ -25,6 +25,15 @@ async def test_schedules_are_listed_paused_resumed_and_triggered(drum, admin):
     assert (await admin.get(f"{API}/jobs/{answer.json['id']}")).json["source"] == "manual"
 
 
+async def test_a_reason_with_nul_is_refused_before_anything_is_done(drum, admin):
+    await work_off(drum)
+    for path in ("schedules/tidy/pause", "queues/mail/pause", "schedules/tidy/trigger"):
+        answer = await admin.post(f"{API}/{path}", {"reason": "a\0b"})
+        assert (answer.status, "reason" in answer.text) == (422, True), path
+    assert await drum.queues.paused() == {}
+    assert (await admin.get(f"{API}/schedules/tidy")).json["paused"] is False
+
+
 async def test_a_backfill_fires_what_was_not_and_stands_in_the_ledger(drum, admin):
     await work_off(drum)
     span = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T02:30:00Z"}

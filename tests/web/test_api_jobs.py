@@ -184,6 +184,19 @@ async def test_a_filter_that_names_nothing_is_not_everything(drum, admin, where)
     assert (await job.refresh()).state == "ready"
 
 
+async def test_metadata_with_nul_are_refused(drum, admin):
+    body = {"task": "send_mail", "args": {"user_id": 7}, "options": {"meta": {"a": "x\0"}}}
+    assert (await admin.post(f"{API}/jobs", body)).status == 422
+    assert (await admin.post(f"{API}/jobs/cancel", {"filter": {"meta": {"a": "x\0"}}})).status == 422
+    assert (await admin.get(f'{API}/jobs?meta={{"a":"x"}}')).json["jobs"] == []
+
+
+@pytest.mark.parametrize("word", ["task", "queue", "tag", "key", "schedule", "origin", "error"])
+async def test_a_filter_with_nul_is_refused(drum, admin, word):
+    answer = await admin.post(f"{API}/jobs/cancel", {"filter": {word: "x\0"}})
+    assert (answer.status, word in answer.text) == (422, True)
+
+
 async def test_an_operator_may_not_discard(browser):
     operator = browser.known_as(bearer(TOKENS["operator"]))
     assert (await operator.post(f"{API}/jobs/discard", {"filter": {"state": "dead"}})).status == 403

@@ -74,15 +74,21 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
         return is_named or not queue.startswith(PRIVATE)
 
     def __post_init__(self) -> None:
-        # Nested values and fractions would be compared by each store in its own way.
+        # Nested values and fractions would be compared by each store in its own way, and no metadata hold a NUL.
         if not all(_is_plain(name, value) for name, value in self.meta.items()):
-            raise BadOption("meta", "an object of texts, whole numbers of 64 bits, true, false and null", self.meta)
+            raise BadOption(
+                "meta", "an object of texts without NUL, whole numbers of 64 bits, true, false and null", self.meta
+            )
 
 
 def _is_plain(name: object, value: object) -> bool:
     if isinstance(value, int):
-        return isinstance(name, str) and -(2**63) <= value < 2**63
-    return isinstance(name, str) and (value is None or isinstance(value, str))
+        return _is_text(name) and -(2**63) <= value < 2**63
+    return _is_text(name) and (value is None or _is_text(value))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):

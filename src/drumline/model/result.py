@@ -30,6 +30,8 @@ ERROR_LIMIT = 16 * 1024
 DEPTH_LIMIT = 100
 
 _REPR_LIMIT = 64 * 1024
+# A NUL as JSON writes it, but not a backslash of the text, which is written as two, before `u0000`.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 
 
@@ -59,7 +61,7 @@ def decode_result(data: bytes, annotation: Any = Any) -> Any:
 
 
 def plain_object(value: object, option: str, limit: int) -> dict[str, Any]:
-    """A mapping as JSON keeps it; BadOption if it is none, or takes more than `limit` bytes."""
+    """A mapping as JSON keeps it; BadOption if it is none, takes more than `limit` bytes, or has a NUL in a text."""
     expected = f"a JSON object of at most {limit:,} bytes"
     if not isinstance(value, Mapping):
         raise BadOption(option, expected, value)
@@ -70,6 +72,9 @@ def plain_object(value: object, option: str, limit: int) -> dict[str, Any]:
         raise BadOption(option, expected, value) from error
     if not is_fit:
         raise BadOption(option, expected, cut(_repr(value), 200))
+    if _NUL.search(data):
+        # Postgres cannot look into JSON that has one.
+        raise BadOption(option, "a JSON object without NUL", cut(_repr(value), 200))
     return msgspec.json.decode(data, type=dict[str, Any])
 
 

@@ -13,12 +13,12 @@ import msgspec
 from drumline.errors import BadOption
 from drumline.model.instant import Duration, parse_duration
 from drumline.model.options import Backoff, JobOptions, Retention, check_name
-from drumline.model.result import cut
 
 __all__ = [
     "Executor",
     "SharedOptions",
     "TaskOptions",
+    "check_storable",
     "check_text",
     "list_exceptions",
     "list_names",
@@ -131,13 +131,22 @@ def check_text(value: object, option: str, longest: int) -> str:
     """A text that is not empty and not too long, and that every store can hold."""
     if not isinstance(value, str) or not 1 <= len(value) <= longest:
         raise BadOption(option, f"a text of 1 to {longest} characters", value)
-    if not _is_storable(value):
+    return check_storable(value, option)
+
+
+def check_storable(value: object, option: str) -> str:
+    """A text, which may be empty, that every store can hold."""
+    if not isinstance(value, str) or not _is_storable(value):
         raise BadOption(option, _STORABLE, value)
     return value
 
 
 def _is_storable(text: str) -> bool:
-    return (text.isascii() and "\0" not in text) or cut(text) == text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 def _list(value: object, option: str, expected: str) -> tuple[Any, ...]:
