@@ -23,7 +23,7 @@ from drumline.policy.rule import check_rule, describe, shown_key, times
 from drumline.policy.schedule import define_schedule
 from drumline.policy.task import TaskDefinition
 
-__all__ = ["ScheduleView", "Schedules", "unknown_schedule"]
+__all__ = ["ScheduleView", "Schedules", "declared_in_code", "unknown_schedule"]
 
 # Instants in one call of the store, and in one backfill.
 BATCH = 500
@@ -200,7 +200,7 @@ class Schedules(Mapping[str, ScheduleView]):
         (is_gone,) = await store.withdraw([name], by=act.by, act=act)
         if not is_gone:
             await self._read(name)
-            raise DrumlineError(f"schedule {name} is declared in code: remove it there, or pause it")
+            raise declared_in_code(name)
         self._board.see([name], ())
 
     async def pause(self, name: str, reason: str = "") -> bool:
@@ -299,6 +299,11 @@ class Schedules(Mapping[str, ScheduleView]):
         if not statuses:
             raise unknown_schedule(name, [status.schedule.name for status in await store.schedules()])
         return statuses[0]
+
+
+def declared_in_code(name: str) -> DrumlineError:
+    """The complaint about a schedule that cannot be unregistered."""
+    return DrumlineError(f"schedule {name} is declared in code: remove it there, or pause it")
 
 
 def unknown_schedule(name: str, known: Iterable[str]) -> UnknownSchedule:

@@ -94,6 +94,7 @@ def test_a_schedule_of_the_code_alone_can_be_previewed(shop):
         ("pause", "tikc"),
         ("resume", "tikc"),
         ("trigger", "tikc"),
+        ("unregister", "tikc"),
         ("backfill", "tikc", "--from", "2026-05-05T12:00:00Z", "--to", "2026-05-05T12:01:00Z"),
     ],
 )
@@ -139,6 +140,29 @@ def test_a_trigger_makes_a_job_also_while_paused(shop, ledger):
     job = shop.show(answer.json["id"])
     assert (job["schedule"], job["source"], job["state"]) == ("tick", "manual", "ready")
     assert "made" in shop.run("schedules", "trigger", "tick", "--store", shop.store).out
+
+
+def test_schedules_are_unregistered_and_their_ledger_stays(shop, ledger):
+    for name in ("tick", "tock", "tack"):
+        ledger.declare(name, every="10s")
+    ledger.play("tick", 25)
+    words = ("--store", shop.store)
+    answer = shop.run("schedules", "unregister", "tick", "tock", "tick", "--reason", "moved", *words)
+    assert (answer.code, answer.out) == (0, "schedule tick: unregistered\nschedule tock: unregistered\n")
+    assert [row["name"] for row in shop.run("schedules", *words, "--json").json] == ["tack"]
+    assert len(shop.run("ledger", "tick", *words, "--json").json) >= 2
+    assert shop.run("schedules", "unregister", "tick", *words).code == 3
+    assert shop.run("schedules", "unregister", "tack", *words, "--json").json == {"tack": {"changed": True}}
+    assert [(row.action, row.by.via, row.by.why) for row in shop.audit()][-2:] == [("unregister", "cli", "moved")] * 2
+
+
+def test_what_the_code_declares_is_not_unregistered_nor_what_is_named_with_it(shop, ledger):
+    ledger.declare("tick", every="10s")
+    ledger.declare("nightly", every="1h", in_code=True)
+    answer = shop.run("schedules", "unregister", "tick", "nightly", "--store", shop.store)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == "drumline: schedule nightly is declared in code: remove it there, or pause it\n"
+    assert [row["name"] for row in shop.run("schedules", "--store", shop.store, "--json").json] == ["nightly", "tick"]
 
 
 def test_a_trigger_and_a_backfill_stand_in_the_audit(shop, ledger):

@@ -1,4 +1,4 @@
-"""`drumline schedules`: what fires when; pause and resume, trigger and backfill."""
+"""`drumline schedules`: what fires when; pause and resume, trigger, backfill and unregister."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ __all__ = ["app"]
 
 HEADERS = ("schedule", "rule", "task", "state", "next", "last tick", "fired", "by", "runs", "failures")
 
-app = typer.Typer(help="See what fires when; pause and resume, trigger and backfill schedules.", rich_markup_mode=None)
+app = typer.Typer(
+    help="See what fires when; pause and resume, trigger, backfill and unregister schedules.", rich_markup_mode=None
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a schedule.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of schedules.")]
@@ -33,7 +35,7 @@ Until = Annotated[str, typer.Option("--to", metavar="INSTANT", help="The last in
 
 @app.callback(invoke_without_command=True)
 def schedules(context: typer.Context, as_json: Json = False, name: App = None, store: Store = None) -> None:
-    """See what fires when; pause and resume, trigger and backfill schedules. Without a command: list."""
+    """See what fires when; pause and resume, trigger, backfill and unregister schedules. Without a command: list."""
     hand_down(context)
     if context.invoked_subcommand is None:
         _list(name, store, as_json=as_json)
@@ -109,6 +111,13 @@ def backfill(
         show_json({"schedule": schedule, "made": len(ids), "ids": ids})
     else:
         say(f"schedule {schedule}: {len(ids)} {'job' if len(ids) == 1 else 'jobs'} made")
+
+
+@app.command("unregister")
+def unregister(names: Names, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
+    """Remove schedules that were registered at run time; their ledger stays. What the code declares is refused."""
+    answers = asyncio.run(_unregister(name, store, names, reason))
+    _tell(answers, "unregistered", "was not registered", as_json=as_json)
 
 
 def _list(app: str | None, store: str | None, *, as_json: bool) -> None:
@@ -247,6 +256,21 @@ async def _backfill(app: str | None, store: str | None, name: str, span: tuple[s
         _check_stored(found, name)
         with show_progress(f"instants of {name}") as client.on_progress:
             return [job.id for job in await found.backfill(name, *span, reason)]
+
+
+async def _unregister(app: str | None, store: str | None, names: list[str], reason: str) -> dict[str, bool]:
+    from drumline.cli.app import reach_schedules
+    from drumline.schedules import declared_in_code
+
+    async with reach_schedules(app, store) as (_, found):
+        # Before any is removed: one that cannot be stops them all.
+        for name in names:
+            _check_stored(found, name)
+            if found[name].definition.in_code:
+                raise declared_in_code(name)
+        for name in dict.fromkeys(names):
+            await found.unregister(name, reason)
+        return dict.fromkeys(names, True)
 
 
 def _check_stored(found: Schedules, name: str) -> None:
