@@ -163,6 +163,16 @@ def test_backfill_a_schedule(visitor, stage):
     expect(visitor.get_by_role("table", name="Ledger")).to_contain_text("1 Jan")
 
 
+def test_unregister_a_schedule(visitor, stage):
+    stage.do(lambda drum: drum.schedules.register("report", name="weekly", every="7d"))
+    visitor.goto(stage.url("/schedules/weekly"))
+    press(visitor, "Unregister")
+    answer(visitor, "Unregister")
+    expect_told(visitor, "Schedule weekly is unregistered.")
+    expect(visitor.get_by_role("heading", level=1)).to_have_text("Schedules")
+    assert visitor.url == stage.url("/schedules")
+
+
 def test_retry_a_group_of_dead_letters(visitor, stage):
     for order in range(3):
         dead(stage, f"order {order} refused")

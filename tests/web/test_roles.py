@@ -54,6 +54,8 @@ EXPECTED = {
     ("POST", "/admin/jobs/do/run-schedule"): OPERATOR,
     ("GET", "/admin/jobs/do/backfill-schedule"): ADMIN,
     ("POST", "/admin/jobs/do/backfill-schedule"): ADMIN,
+    ("GET", "/admin/jobs/do/unregister-schedule"): ADMIN,
+    ("POST", "/admin/jobs/do/unregister-schedule"): ADMIN,
     ("GET", "/admin/jobs/api/jobs"): VIEWER,
     ("POST", "/admin/jobs/api/jobs"): OPERATOR,
     ("GET", "/admin/jobs/api/jobs/{id}"): VIEWER,

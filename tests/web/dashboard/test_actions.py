@@ -151,6 +151,26 @@ async def test_a_schedule_is_paused_run_backfilled_and_resumed(drum, visitor):
     assert (await visitor.press("pause-schedule", ("name", "nothing"))).startswith("-schedule 'nothing' is not known")
 
 
+async def test_a_schedule_that_was_registered_is_unregistered(drum, visitor):
+    await drum.schedules.register("send_mail", name="greet", every="1h", args={"user_id": 1})
+    button = f"{BASE}/do/unregister-schedule?name=greet&back=%2Fschedules"
+    assert ("href", button) in (await visitor.look("/schedules/greet")).attributes
+    asked = await visitor.look("/do/unregister-schedule", name="greet")
+    assert "Unregister schedule greet?" in asked
+    told = await visitor.press("unregister-schedule", ("name", "greet"), ("reason", "no longer wanted"))
+    assert told == "+Schedule greet is unregistered."
+    assert "no longer wanted" in await visitor.look("/audit")
+    assert "greet" not in await drum.schedules.refresh()
+
+
+async def test_a_schedule_that_the_code_declares_is_not_unregistered(drum, visitor):
+    await work_off(drum)
+    assert "Unregister" not in await visitor.look("/schedules/tidy")
+    assert (await visitor.press("unregister-schedule", ("name", "tidy"))).startswith(
+        "-schedule tidy is declared in code"
+    )
+
+
 async def test_an_action_stands_in_the_audit_under_the_name_of_who_pressed(drum, browser):
     operator = Visitor(browser.known_as(bearer(TOKENS["operator"])))
     await operator.press("pause-queue", ("name", "mail"), ("reason", "the provider is down"))

@@ -29,6 +29,7 @@ from drumline.web.dashboard.deeds import (
     resume_schedule,
     retry_jobs,
     run_schedule,
+    unregister_schedule,
 )
 from drumline.web.dashboard.forms import Form, read_form, read_query_form
 from drumline.web.dashboard.frame import Told, base_of, page, tell
@@ -160,6 +161,17 @@ ACTIONS = (
         choose=choose_schedule,
         do=backfill_schedule,
         asks="range",
+    ),
+    Action(
+        name="unregister-schedule",
+        role=_ADMIN,
+        section="schedules",
+        label="Unregister",
+        question="Unregister schedule %s?",
+        meaning="It is removed, in the whole fleet, and fires no more. Its ledger and the jobs that it made stay.",
+        choose=choose_schedule,
+        do=unregister_schedule,
+        is_dangerous=True,
     ),
 )
 

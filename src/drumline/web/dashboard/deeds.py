@@ -36,6 +36,7 @@ __all__ = [
     "resume_schedule",
     "retry_jobs",
     "run_schedule",
+    "unregister_schedule",
 ]
 
 # The most jobs that one click acts on; what is left fits the same filter afterwards.
@@ -135,6 +136,12 @@ async def backfill_schedule(ask: Ask, form: Form, chosen: Chosen) -> str:
     jobs = await ask.web.schedules(ask.who).backfill(chosen.name, start, end, form.reason)
     ask.tell("backfilled schedule %s: %d jobs", chosen.name, len(jobs))
     return f"Schedule {chosen.name}: {plural(len(jobs), 'job')} made for ticks of that range."
+
+
+async def unregister_schedule(ask: Ask, form: Form, chosen: Chosen) -> str:
+    await ask.web.schedules(ask.who).unregister(chosen.name, form.reason)
+    ask.tell("unregistered schedule %s", chosen.name)
+    return f"Schedule {chosen.name} is unregistered."
 
 
 def _choose_ids(ids: Sequence[str]) -> Chosen:
