@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from drumline import Context
 from drumline.errors import StoreUnreachable
 from drumline.model.replica import ReplicaInfo
 from drumline.web.dashboard import deadpage
@@ -110,6 +111,20 @@ async def test_a_job_tells_what_happened(drum, visitor):
     ):
         assert words in seen
     assert "hunter22" not in seen.answer.text
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_log_lines_tell_their_attempt_where_there_was_more_than_one(drum, visitor, attempts):
+    @drum.task(max_attempts=attempts, backoff="1ms")
+    async def stumble(ctx: Context) -> None:
+        ctx.log(f"try {ctx.attempt}")
+        raise ValueError
+
+    job = await stumble.enqueue()
+    await work_off(drum)
+    seen = await visitor.look(f"/jobs/{job.id}")
+    assert ("attempt 1 try 1" in seen, "attempt 2 try 2" in seen) == (attempts == 2, attempts == 2)
+    assert f"try {attempts}" in seen
 
 
 async def test_a_job_tells_why_it_waits(drum, visitor):
