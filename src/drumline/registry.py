@@ -63,7 +63,7 @@ class Registry:
         return self.tasks[name]
 
     def declare(self, function: Callable[..., Any], options: dict[str, Any]) -> TaskDefinition:
-        """Make a task of a function; the same one declared again replaces itself."""
+        """Make a task of a function; the same one declared again, as by a reload of its module, replaces itself."""
         definition = define(function, defaults=self._settings().jobs.options, **options)
         if definition.executor is Executor.PROCESS:
             check_can_be_found(definition)
@@ -71,7 +71,8 @@ class Registry:
             standing = self.tasks.get(name)
             if standing is not None and not standing.is_same(definition):
                 places = f"{standing.place} and {definition.place}"
-                raise BadOption("name", f"unique, but two functions declare it, at {places}", name, f"task {name}")
+                expected = f"unique, but two functions declare it, at {places}: give one of them name="
+                raise BadOption("name", expected, name, f"task {name}")
         self.tasks.update(dict.fromkeys((definition.name, *definition.aliases), definition))
         self._on_change()
         return definition

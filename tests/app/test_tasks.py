@@ -1,7 +1,9 @@
 import asyncio
 import importlib
 import inspect
+import subprocess
 import sys
+from importlib.machinery import BuiltinImporter
 
 import pytest
 
@@ -155,6 +157,53 @@ def test_a_module_that_is_loaded_again_declares_its_tasks_again(drum, folder, mo
     importlib.reload(module).declare(drum)
     assert drum.tasks["greet"].function() == 22
     del sys.modules["shop_again"]
+
+
+TWICE = """
+def declare(drum):
+    @drum.task
+    def greet(x: int) -> None: ...
+
+    @drum.task
+    def greet(y: str) -> None: ...
+"""
+
+
+def load(folder, monkeypatch, name, text):
+    """A module of that text, forgotten after the test."""
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    module = importlib.import_module(name)
+    monkeypatch.delitem(sys.modules, name)
+    return module
+
+
+def test_two_functions_of_one_name_in_one_module_are_refused_and_both_places_named(drum, folder, monkeypatch):
+    module = load(folder, monkeypatch, "shop_twice", TWICE)
+    with pytest.raises(BadOption) as refused:
+        module.declare(drum)
+    assert f"at {module.__file__}:3 and {module.__file__}:6: give one of them name=" in str(refused.value)
+    assert list(inspect.signature(drum.tasks["greet"].function).parameters) == ["x"]
+
+
+@pytest.mark.parametrize("how", [["shop_run.py"], ["-m", "shop_run"]])
+def test_two_functions_of_one_name_in_the_main_program_are_refused(folder, how):
+    text = "from drumline import Drumline\n" + TWICE + "declare(Drumline('memory://'))\n"
+    (folder / "shop_run.py").write_text(text)
+    ran = subprocess.run([sys.executable, *how], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert "task greet: name must be unique, but two functions declare it" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "loader"),
+    [("<stdin>", BuiltinImporter), ("<ipython-input-3-0a1b>", None), ("/tmp/ipykernel_7/42.py", None)],
+)
+def test_what_is_typed_again_at_a_prompt_replaces(drum, file, loader):
+    typed = {"__name__": "__main__", "__loader__": loader, "__spec__": None, "drum": drum}
+    for answer in (1, 2):
+        lines = "\n" * answer
+        exec(compile(f"{lines}@drum.task\ndef greet() -> int: return {answer}", file, "exec"), typed)
+    assert drum.tasks["greet"].function() == 2
 
 
 def test_an_alias_may_not_be_the_name_of_another_task(drum):

@@ -54,6 +54,8 @@ class TaskDefinition:
     qualname: str
     # file:line, for messages.
     place: str
+    # Stands for the one time that its module was gone through; None where pieces of text come one after another.
+    load: object
 
     @property
     def takes_context(self) -> bool:
@@ -70,8 +72,13 @@ class TaskDefinition:
         return isinstance(error, self.retry_on) and not isinstance(error, self.give_up_on)
 
     def is_same(self, other: TaskDefinition) -> bool:
-        """Whether both declare one function: as when a module is loaded again, or run as the main program."""
+        """Whether both declare one function: as when a module is loaded again, or run as the main program.
+
+        Two places in one text that was gone through once are two functions, whatever they are called.
+        """
         here, there = (task.place.rpartition(":")[0] for task in (self, other))
+        if here == there and self.load is not None and self.load is other.load and self.place != other.place:
+            return False
         return self.qualname == other.qualname and (self.module == other.module or here == there)
 
 
@@ -131,6 +138,7 @@ def _define(
         module=code.__module__ or "",
         qualname=code.__qualname__,
         place=_find_place(code),
+        load=_find_load(code),
     )
 
 
@@ -180,3 +188,14 @@ def _find_called(function: Any) -> Any:
 def _find_place(code: Any) -> str:
     text = getattr(code, "__code__", None)
     return f"{text.co_filename}:{text.co_firstlineno}" if text else f"{code.__module__}:0"
+
+
+def _find_load(code: Any) -> object:
+    """What tells one load of a module from the next: its spec, which a reload replaces; of a program its loader.
+
+    What is typed at a prompt, or run cell by cell, has neither, or no file.
+    """
+    text, names = getattr(code, "__code__", None), getattr(code, "__globals__", {})
+    if text is None or text.co_filename.startswith("<"):
+        return None
+    return names.get("__spec__") or names.get("__loader__")
