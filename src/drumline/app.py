@@ -26,8 +26,9 @@ from drumline.model.query import Counts
 from drumline.model.queues import Queues as QueueChoice
 from drumline.model.replica import Replica, Role
 from drumline.opening import OwnStore
+from drumline.policy.call import NO_CHOICE, CallOptions
 from drumline.policy.options import TaskOptions, pick
-from drumline.policy.schedule import DeclaredOptions, ScheduleOptions, split_options
+from drumline.policy.schedule import DeclaredOptions, ScheduleOptions
 from drumline.policy.task import TaskDefinition, define_elsewhere
 from drumline.registry import Registry
 from drumline.schedules import Schedules
@@ -95,7 +96,7 @@ class Drumline:
     @overload
     def task(self, function: None = None, /, **options: Unpack[TaskOptions]) -> TaskDecorator: ...
 
-    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]) -> Any:
         """Make a task of a function: `@drum.task`, or `@drum.task(queue="mail", max_attempts=6, …)`."""
         if function is None:
             return lambda declared: self._declare(declared, options)
@@ -109,7 +110,13 @@ class Drumline:
         """The task of that registered name; UnknownTask if there is none."""
         return Task(self, self._registry.find(name))
 
-    def _declare(self, function: Callable[..., Any], options: dict[str, Any]) -> Task[Any, Any, Any]:
+    def _declare(self, function: Callable[..., Any], options: TaskOptions) -> Task[Any, Any, Any]:
+        if isinstance(function, Task):
+            expected = (
+                "a function, and not a task already: "
+                "write @drum.schedule(…) above @drum.task(…), or give the options to schedule(…)"
+            )
+            raise BadOption("task", expected, function, f"task {function.name}")
         return Task(self, self._registry.declare(function, options))
 
     def _tell_workers(self) -> None:
@@ -127,12 +134,9 @@ class Drumline:
 
         def declare(declared: Any) -> Any:
             if isinstance(declared, Task):
-                self._registry.declare_schedule(declared.definition, cast("ScheduleOptions", options))
+                self._registry.declare_schedule(declared.definition, declared.chosen, cast("ScheduleOptions", options))
                 return declared
-            of_task, of_schedule = split_options(options)
-            task = self._declare(declared, dict(of_task))
-            self._registry.declare_schedule(task.definition, of_schedule)
-            return task
+            return Task(self, self._registry.declare_scheduled(declared, options))
 
         return declare
 
@@ -146,11 +150,11 @@ class Drumline:
         self._registry.load()
         return Schedules(client, self._board, find_task=self._take_task, adapt=self._registry.adapt)
 
-    def _take_task(self, given: Any) -> TaskDefinition:
+    def _take_task(self, given: Any) -> tuple[TaskDefinition, CallOptions]:
         if isinstance(given, Task):
-            return given.definition
+            return given.definition, given.chosen
         if isinstance(given, str):
-            return self._registry.find(given)
+            return self._registry.find(given), NO_CHOICE
         expected = "a task, its registered name, or a Schedule value (make a task of a function with @drum.task)"
         raise BadOption("task", expected, given, "register")
 

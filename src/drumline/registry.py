@@ -16,9 +16,10 @@ from drumline.model.job import Job
 from drumline.model.result import decode_result
 from drumline.model.schedule import Coordination, Schedule
 from drumline.model.sealed import find_fault
-from drumline.policy.options import Executor
+from drumline.policy.call import NO_CHOICE, CallOptions
+from drumline.policy.options import Executor, TaskOptions
 from drumline.policy.rule import has_idle_zone
-from drumline.policy.schedule import ScheduleOptions, define_schedule
+from drumline.policy.schedule import DeclaredOptions, ScheduleOptions, define_schedule, split_options
 from drumline.policy.task import TaskDefinition, define
 
 if TYPE_CHECKING:
@@ -62,8 +63,27 @@ class Registry:
             raise UnknownTask(f"task {name!r} is not registered; {hint}")
         return self.tasks[name]
 
-    def declare(self, function: Callable[..., Any], options: dict[str, Any]) -> TaskDefinition:
+    def declare(self, function: Callable[..., Any], options: TaskOptions) -> TaskDefinition:
         """Make a task of a function; the same one declared again, as by a reload of its module, replaces itself."""
+        definition = self._define(function, options)
+        self._add(definition)
+        return definition
+
+    def declare_scheduled(self, function: Callable[..., Any], options: DeclaredOptions) -> TaskDefinition:
+        """Make a task of a function, and add a schedule to it: both, or none."""
+        of_task, of_schedule = split_options(options)
+        definition = self._define(function, of_task)
+        schedule = self._define_schedule(definition, NO_CHOICE, of_schedule)
+        self._add(definition)
+        self._add_schedule(definition, schedule)
+        return definition
+
+    def declare_schedule(self, task: TaskDefinition, chosen: CallOptions, options: ScheduleOptions) -> None:
+        """Add a schedule to a task, with what `using` has chosen for that."""
+        self._add_schedule(task, self._define_schedule(task, chosen, options))
+
+    def _define(self, function: Callable[..., Any], options: TaskOptions) -> TaskDefinition:
+        """The task; BadOption if it cannot be, or may not have its name."""
         definition = define(function, defaults=self._settings().jobs.options, **options)
         if definition.executor is Executor.PROCESS:
             check_can_be_found(definition)
@@ -73,19 +93,24 @@ class Registry:
                 places = f"{standing.place} and {definition.place}"
                 expected = f"unique, but two functions declare it, at {places}: give one of them name="
                 raise BadOption("name", expected, name, f"task {name}")
-        self.tasks.update(dict.fromkeys((definition.name, *definition.aliases), definition))
-        self._on_change()
         return definition
 
-    def declare_schedule(self, task: TaskDefinition, options: ScheduleOptions) -> None:
-        """Add a schedule to a task."""
-        schedule = self.adapt(define_schedule(task, **options))
+    def _define_schedule(self, task: TaskDefinition, chosen: CallOptions, options: ScheduleOptions) -> Schedule:
+        """The same for a schedule."""
+        schedule = self.adapt(define_schedule(task, chosen, **options))
         standing = self._schedule_tasks.get(schedule.name)
         # The same function made anew is a module that was loaded again.
         if standing is not None and (standing.function is task.function or not standing.is_same(task)):
             places = f"{standing.place} and {task.place}"
             expected = f"unique, but two schedules have it, at {places}: give one of them name="
             raise BadOption("name", expected, schedule.name, f"schedule {schedule.name}")
+        return schedule
+
+    def _add(self, definition: TaskDefinition) -> None:
+        self.tasks.update(dict.fromkeys((definition.name, *definition.aliases), definition))
+        self._on_change()
+
+    def _add_schedule(self, task: TaskDefinition, schedule: Schedule) -> None:
         if has_idle_zone(schedule.rule):
             logger.warning("schedule %s: timezone has no effect on every=, which counts real time", schedule.name)
         self._schedule_tasks[schedule.name] = task

@@ -18,6 +18,7 @@ from drumline.model.instant import from_millis, parse_instant
 from drumline.model.job import Enqueued, JobState
 from drumline.model.query import PauseKind
 from drumline.model.schedule import Coordination, FiredAnswer, Schedule, ScheduleStatus, Tick
+from drumline.policy.call import CallOptions
 from drumline.policy.firing import backfill_firing, trigger_firing
 from drumline.policy.rule import check_rule, describe, shown_key, times
 from drumline.policy.schedule import define_schedule
@@ -142,7 +143,7 @@ class Schedules(Mapping[str, ScheduleView]):
         client: Client,
         board: Board,
         *,
-        find_task: Callable[[Any], TaskDefinition],
+        find_task: Callable[[Any], tuple[TaskDefinition, CallOptions]],
         adapt: Callable[[Schedule], Schedule],
     ) -> None:
         self._client = client
@@ -179,12 +180,13 @@ class Schedules(Mapping[str, ScheduleView]):
     async def register(self, task: Any, /, **options: Any) -> ScheduleView:
         """Add a schedule of a task while the program runs, or replace the one that was registered by that name.
 
-        `task`: a task, its registered name, or a Schedule value. It lives until it is unregistered.
+        `task`: a task, its registered name, or a Schedule value. It lives until it is unregistered. What `using` has
+        chosen for the task counts for the schedule, unless its own options say otherwise.
         """
         if isinstance(task, Schedule):
             schedule = self._take_value(task, options)
         else:
-            schedule = define_schedule(self._find_task(task), in_code=False, **options)
+            schedule = define_schedule(*self._find_task(task), in_code=False, **options)
         schedule = self._adapt(schedule)
         store = await self._client.store()
         if schedule.name not in self._board.declared:

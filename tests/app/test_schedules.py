@@ -1,6 +1,7 @@
 """Declaring schedules, and the verbs of `drum.schedules`."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -81,6 +82,46 @@ async def test_a_bad_option_is_refused_where_it_is_declared(drum):
         async def f() -> None: ...
 
     assert (len(drum.schedules), "f" in drum.schedules) == (0, False)
+
+
+async def test_nothing_remains_of_a_scheduled_function_that_was_refused(drum):
+    with pytest.raises(BadOption, match="schedule f: option must be given as misfire_limit=, got 'limit'"):
+
+        @drum.schedule(every=1, limit=3)
+        async def f() -> None: ...
+
+    with pytest.raises(BadOption, match="task g: executor"):
+
+        @drum.schedule(every=1, executor="fork")
+        async def g() -> None: ...
+
+    assert (len(drum.schedules), len(drum.tasks)) == (0, 0)
+
+
+async def test_a_refused_schedule_leaves_the_task_of_that_name_as_it_was(drum):
+    for seconds in (10, 0):
+        with suppress(BadOption):
+
+            @drum.schedule(every=seconds, priority=seconds)
+            async def f() -> None: ...
+
+    assert (drum.tasks["f"].options.priority, drum.schedules["f"].schedule) == (10, "every 10s")
+
+
+async def test_a_schedule_has_what_using_chose(drum, harness, tock):
+    drum.schedule(every="1h", name="declared")(tock.using(queue="slow", priority=7))
+    await drum.schedules.register(tock.using(queue="slow", priority=7), every="1h", name="registered", priority=3)
+    declared, registered = (drum.schedules[name].definition.options for name in ("declared", "registered"))
+    assert (declared.queue, declared.priority) == ("slow", 7)
+    assert (registered.queue, registered.priority) == ("slow", 3)
+
+
+async def test_what_using_chose_and_no_schedule_can_have_is_refused(drum, harness, tock):
+    with pytest.raises(BadOption, match="schedule x: key must be left out of using"):
+        drum.schedule(every="1h", name="x")(tock.using(key="k"))
+    with pytest.raises(BadOption, match="schedule x: delay must be left out of using"):
+        await drum.schedules.register(tock.using(delay="5m"), every="1h", name="x")
+    assert "x" not in drum.schedules
 
 
 async def test_arguments_that_do_not_fit_are_refused_where_they_are_declared(drum):

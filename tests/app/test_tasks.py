@@ -206,6 +206,20 @@ def test_what_is_typed_again_at_a_prompt_replaces(drum, file, loader):
     assert drum.tasks["greet"].function() == 2
 
 
+def test_a_task_is_not_made_of_a_task(drum):
+    with pytest.raises(BadOption) as refused:
+
+        @drum.task(queue="x")
+        @drum.schedule(every="1h")
+        def tidy() -> None: ...
+
+    assert str(refused.value) == (
+        "task tidy: task must be a function, and not a task already: "
+        "write @drum.schedule(…) above @drum.task(…), or give the options to schedule(…), got <Task tidy>"
+    )
+    assert drum.tasks["tidy"].options.queue == "default"
+
+
 def test_an_alias_may_not_be_the_name_of_another_task(drum):
     @drum.task
     def greet() -> None: ...

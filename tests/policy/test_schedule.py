@@ -1,9 +1,11 @@
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import pytest
 
 from drumline.errors import BadArgument, BadOption
 from drumline.model.schedule import Coordination, Misfire, Overlap, Schedule
+from drumline.policy.call import choose
 from drumline.policy.schedule import define_schedule, split_options
 from drumline.policy.task import define
 
@@ -55,6 +57,25 @@ def test_what_is_given_counts_for_this_schedule():
     assert schedule.misfire_max_age == timedelta(hours=1)
     assert (schedule.run_on_startup, schedule.paused, schedule.in_code) == (True, True, False)
     assert (schedule.options.queue, schedule.tags, schedule.meta) == ("mail", ("a",), {"m": 1})
+
+
+def test_what_using_chose_counts_unless_the_schedule_says_otherwise():
+    chosen = choose(TASK, queue="slow", priority=7, timeout="5s", tags=["u"], meta={"why": "nightly"})
+    schedule = define_schedule(TASK, chosen, every=1, priority=3)
+    assert (schedule.options.queue, schedule.options.priority) == ("slow", 3)
+    assert (schedule.options.timeout, schedule.tags) == (timedelta(seconds=5), ("t", "u"))
+    assert schedule.meta == {"why": "nightly"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("key", "k"), ("delay", "5m"), ("id", UUID(int=7)), ("origin", "here"), ("transaction", "tx")]
+)
+def test_what_using_chose_for_one_call_is_refused(option, value):
+    chosen = choose(TASK, queue="slow", **{option: value})
+    with pytest.raises(BadOption) as refused:
+        define_schedule(TASK, chosen, every=1, name="x")
+    expected = "left out of using(…), for a schedule makes many jobs"
+    assert str(refused.value) == f"schedule x: {option} must be {expected}, got {value!r}"
 
 
 def test_how_a_job_is_treated_counts_for_the_task_of_a_scheduled_function_too():

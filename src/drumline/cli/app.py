@@ -77,6 +77,7 @@ async def reach_schedules(app: str | None, store: str | None) -> AsyncIterator[t
     from drumline.client import Client
     from drumline.clock import SystemClock
     from drumline.engine.board import Board
+    from drumline.policy.call import NO_CHOICE
     from drumline.schedules import Schedules
 
     async with open_app(app, store) as drum:
@@ -86,7 +87,10 @@ async def reach_schedules(app: str | None, store: str | None) -> AsyncIterator[t
         if not _has_app(app, store):
             # Without an app nothing is declared: the modules that the settings name need not even be here.
             alone = Schedules(
-                client, board, find_task=lambda name: drum.find_task(name).definition, adapt=lambda one: one
+                client,
+                board,
+                find_task=lambda name: (drum.find_task(name).definition, NO_CHOICE),
+                adapt=lambda one: one,
             )
             yield client, await alone.refresh()
             return

@@ -11,7 +11,7 @@ from drumline.model.instant import Duration, parse_duration
 from drumline.model.options import check_count, check_name
 from drumline.model.result import plain_object
 from drumline.model.schedule import Coordination, DstFold, DstGap, Misfire, Overlap, Schedule
-from drumline.policy.call import META_LIMIT
+from drumline.policy.call import META_LIMIT, NO_CHOICE, CallOptions
 from drumline.policy.options import ExceptionTypes, SharedOptions, TaskOptions, list_tags, merge, pick, refuse_unknown
 from drumline.policy.rule import make_rule
 from drumline.policy.task import TaskDefinition
@@ -85,12 +85,22 @@ def split_options(options: DeclaredOptions) -> tuple[TaskOptions, ScheduleOption
     return cast("TaskOptions", task), cast("ScheduleOptions", schedule)
 
 
-def define_schedule(task: TaskDefinition, /, *, in_code: bool = True, **options: Unpack[ScheduleOptions]) -> Schedule:
-    """Declare a schedule of the task; BadOption, naming the schedule and the option, for what it cannot have."""
+def define_schedule(
+    task: TaskDefinition,
+    chosen: CallOptions = NO_CHOICE,
+    /,
+    *,
+    in_code: bool = True,
+    **options: Unpack[ScheduleOptions],
+) -> Schedule:
+    """Declare a schedule of the task; BadOption, naming the schedule and the option, for what it cannot have.
+
+    `chosen`: what `using` has chosen for calls of the task; the options of the schedule itself come before it.
+    """
     name = check_name(options.get("name", task.name), "schedule name")
     where = f"schedule {name}"
     try:
-        return _define(name, where, task, options, in_code=in_code)
+        return _define(name, where, task, {**_take_chosen(chosen), **options}, in_code=in_code)
     except BadOption as error:
         if error.where is not None:
             raise
@@ -99,8 +109,15 @@ def define_schedule(task: TaskDefinition, /, *, in_code: bool = True, **options:
         raise BadArgument(f"{where}: {error}") from None
 
 
-def _define(name: str, where: str, task: TaskDefinition, options: ScheduleOptions, *, in_code: bool) -> Schedule:
-    given: dict[str, Any] = dict(options)
+def _take_chosen(chosen: CallOptions) -> Mapping[str, Any]:
+    """What was chosen for calls; BadOption for what only one call can have, such as a key."""
+    for option, value in chosen.given.items():
+        if option not in _SCHEDULE:
+            raise BadOption(option, "left out of using(…), for a schedule makes many jobs", value)
+    return chosen.given
+
+
+def _define(name: str, where: str, task: TaskDefinition, given: Mapping[str, Any], *, in_code: bool) -> Schedule:
     refuse_unknown(given, _SCHEDULE, _EQUIVALENTS)
     args = given.get("args", {})
     if not isinstance(args, Mapping):
