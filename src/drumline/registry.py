@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -18,16 +17,14 @@ from drumline.model.schedule import Coordination, Schedule
 from drumline.model.sealed import find_fault
 from drumline.policy.call import NO_CHOICE, CallOptions
 from drumline.policy.options import Executor, TaskOptions
-from drumline.policy.rule import has_idle_zone
 from drumline.policy.schedule import DeclaredOptions, ScheduleOptions, define_schedule, split_options
 from drumline.policy.task import TaskDefinition, define
+from drumline.schedules import warn_of_idle_zone
 
 if TYPE_CHECKING:
     from drumline.config import Settings
 
 __all__ = ["Registry"]
-
-logger = logging.getLogger("drumline")
 
 
 class Registry:
@@ -111,8 +108,7 @@ class Registry:
         self._on_change()
 
     def _add_schedule(self, task: TaskDefinition, schedule: Schedule) -> None:
-        if has_idle_zone(schedule.rule):
-            logger.warning("schedule %s: timezone has no effect on every=, which counts real time", schedule.name)
+        warn_of_idle_zone(schedule)
         self._schedule_tasks[schedule.name] = task
         self.schedules[schedule.name] = schedule
         self._on_change()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -20,11 +21,13 @@ from drumline.model.query import PauseKind
 from drumline.model.schedule import Coordination, FiredAnswer, Schedule, ScheduleStatus, Tick
 from drumline.policy.call import CallOptions
 from drumline.policy.firing import backfill_firing, trigger_firing
-from drumline.policy.rule import check_rule, describe, shown_key, times
+from drumline.policy.rule import check_rule, describe, has_idle_zone, shown_key, times
 from drumline.policy.schedule import define_schedule
 from drumline.policy.task import TaskDefinition
 
-__all__ = ["ScheduleView", "Schedules", "declared_in_code", "unknown_schedule"]
+__all__ = ["ScheduleView", "Schedules", "declared_in_code", "unknown_schedule", "warn_of_idle_zone"]
+
+logger = logging.getLogger("drumline")
 
 # Instants in one call of the store, and in one backfill.
 BATCH = 500
@@ -192,6 +195,7 @@ class Schedules(Mapping[str, ScheduleView]):
         if schedule.name not in self._board.declared:
             await store.declare([schedule], by=self._client.by(), act=self._client.act("register"))
             if not (await self._read(schedule.name)).schedule.in_code:
+                warn_of_idle_zone(schedule)
                 return self[schedule.name]
         raise BadOption("name", "free, but the code declares a schedule of that name", schedule.name, "register")
 
@@ -306,6 +310,12 @@ class Schedules(Mapping[str, ScheduleView]):
 def declared_in_code(name: str) -> DrumlineError:
     """The complaint about a schedule that cannot be unregistered."""
     return DrumlineError(f"schedule {name} is declared in code: remove it there, or pause it")
+
+
+def warn_of_idle_zone(schedule: Schedule) -> None:
+    """Say so where a zone was given to a rule that knows none."""
+    if has_idle_zone(schedule.rule):
+        logger.warning("schedule %s: timezone has no effect on every=, which counts real time", schedule.name)
 
 
 def unknown_schedule(name: str, known: Iterable[str]) -> UnknownSchedule:

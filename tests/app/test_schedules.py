@@ -158,6 +158,14 @@ async def test_a_zone_that_has_no_effect_is_warned_of(drum, caplog):
     assert "timezone has no effect" in caplog.text
 
 
+async def test_a_zone_that_has_no_effect_is_warned_of_when_registered_too(drum, harness, tock, caplog):
+    await drum.schedules.register(tock, every="1h", timezone="Europe/Berlin", name="x")
+    await drum.schedules.register(tock, cron="@daily", timezone="Europe/Berlin", name="y")
+    assert [record.getMessage() for record in caplog.records if "timezone" in record.getMessage()] == [
+        "schedule x: timezone has no effect on every=, which counts real time"
+    ]
+
+
 async def test_the_mapping_knows_what_the_code_declares_before_anything_ran(drum, tock):
     drum.schedule(every=1, name="later", paused=True)(tock)
     assert (len(drum.schedules), list(drum.schedules), "tock" in drum.schedules) == (2, ["later", "tock"], True)
