@@ -13,6 +13,7 @@ from drumline.errors import BadOption, DrumlineError, JobCancelled, JobDead, Job
 from drumline.model.act import Act
 from drumline.model.instant import Duration, parse_duration, parse_instant
 from drumline.model.job import ENDED, Enqueued, Job, JobState, LogLine, Source, Start
+from drumline.model.options import check_name
 from drumline.model.query import Answer, By, Command, CommandKind, Counts, JobFilter, PauseKind
 from drumline.model.replica import Replica
 from drumline.model.token import make_token
@@ -263,6 +264,8 @@ class Queues:
         return await store.paused(PauseKind.QUEUE)
 
     async def _set(self, names: tuple[str, ...], reason: str, *, paused: bool) -> list[bool]:
+        for name in names:
+            check_name(name, "queue")
         store = await self._client.store()
         by = self._client.by(reason)
         return await store.pause(PauseKind.QUEUE, names, paused=paused, by=by, token=fresh_id())

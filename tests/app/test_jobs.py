@@ -370,6 +370,14 @@ async def test_many_jobs_are_waited_for_together(drum, add, fail):
     assert [job.id async for job in drum.jobs.as_ended([])] == []
 
 
+@pytest.mark.parametrize("name", ["bad name!", "@private", ["mail"]])
+async def test_a_name_that_no_queue_has_is_not_paused(drum, name):
+    for act in (drum.queues.pause, drum.queues.resume):
+        with pytest.raises(BadOption, match="queue must be 1 to 100 letters"):
+            await act("mail", name)
+    assert await drum.queues.paused() == {}
+
+
 async def test_a_paused_queue_gives_nothing_until_it_is_resumed(drum, add):
     assert await drum.queues.pause("default", reason="maintenance") == [True]
     assert await drum.queues.pause("default") == [False]
