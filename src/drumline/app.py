@@ -14,7 +14,7 @@ from drumline.blocking import Blocking, BlockingLoop
 from drumline.client import Client, JobHandle, Jobs, Queues
 from drumline.clock import Clock, SystemClock
 from drumline.engine.board import Board
-from drumline.engine.lifespan import Lifespan
+from drumline.engine.lifespan import Lifespan, check_lifespan
 from drumline.engine.worker import Worker, WorkerOptions
 from drumline.errors import BadOption, BadSettings, DrumlineError
 from drumline.events import Events, JobEnqueued
@@ -22,17 +22,19 @@ from drumline.failpoint import failpoint
 from drumline.middleware import AroundEnqueue, AroundRun, Enqueueing
 from drumline.model.act import Act
 from drumline.model.context import Context
+from drumline.model.options import check_namespace
 from drumline.model.query import Counts
 from drumline.model.queues import Queues as QueueChoice
 from drumline.model.replica import Replica, Role
 from drumline.opening import OwnStore
 from drumline.policy.call import NO_CHOICE, CallOptions
-from drumline.policy.options import TaskOptions, pick
+from drumline.policy.options import TaskOptions, list_modules, pick
 from drumline.policy.schedule import DeclaredOptions, ScheduleOptions
 from drumline.policy.task import TaskDefinition, define_elsewhere
 from drumline.registry import Registry
 from drumline.schedules import Schedules
 from drumline.stores.base import Store
+from drumline.stores.open import check_url
 from drumline.task import Call, DeclaredTasks, ScheduleDecorator, Task, TaskDecorator
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class Drumline:
 
         `imports`: modules that declare tasks. `lifespan`: an async context manager; what it yields is `ctx.state`.
         """
+        _check_given(url, namespace, imports, lifespan)
         self.events = Events()
         self.lifespan = lifespan
         self._given = {"store.url": url, "store.namespace": namespace}
@@ -416,6 +419,20 @@ class Drumline:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _check_given(url: str | None, namespace: str | None, imports: Sequence[str], lifespan: Lifespan | None) -> None:
+    """BadSettings or BadOption for what is given wrongly; what the settings give is checked when they are read."""
+    if url is not None:
+        check_url(url)
+    try:
+        if namespace is not None:
+            check_namespace(namespace, "namespace")
+        list_modules(imports, "imports")
+        if lifespan is not None:
+            check_lifespan(lifespan)
+    except BadOption as error:
+        raise error.at("Drumline") from None
 
 
 @contextmanager

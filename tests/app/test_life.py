@@ -3,10 +3,11 @@
 import asyncio
 import threading
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
-from drumline import BadOption, Context, Drumline, StoreUnreachable, opening
+from drumline import BadOption, BadSettings, Context, Drumline, StoreUnreachable, opening
 from drumline.stores.memory import MemoryStore
 from tests.support.waiting import run_together
 from tests.support.wire import Wire
@@ -35,6 +36,36 @@ def test_without_a_url_the_store_is_a_file_in_the_working_folder(folder):
 
     asyncio.run(enqueue())
     assert (folder / "drumline.db").exists()
+
+
+@asynccontextmanager
+async def open_nothing():
+    yield None
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"url": "nonsense"}, "store URL 'nonsense': expected postgresql://user@host/database, redis://"),
+        ({"url": "mysql://u:secret@h/d"}, "store URL 'mysql://u:***@h/d': expected postgresql://"),
+        ({"url": "sqlite://jobs.db"}, "store URL 'sqlite://jobs.db': expected postgresql://"),
+        ({"url": "redis://[half"}, "store URL 'redis://[half': expected postgresql://"),
+        ({"url": Path("jobs.db")}, "store URL must be a text: expected postgresql://"),
+        (
+            {"namespace": "bad name"},
+            "Drumline: namespace must be 1 to 41 letters, digits or any of _ . : -, not a digit",
+        ),
+        ({"namespace": 7}, "Drumline: namespace must be 1 to 41 letters"),
+        ({"imports": "json"}, "Drumline: imports must be a list of names of modules, got 'json'"),
+        ({"imports": [asyncio]}, "Drumline: imports must be a list of names of modules, got [<module"),
+        ({"lifespan": 5}, "Drumline: lifespan must be a function that gives an async context manager, got 5"),
+        ({"lifespan": open_nothing()}, "Drumline: lifespan must be a function that gives an async context manager"),
+    ],
+)
+def test_what_a_drumline_cannot_be_made_of_is_refused_at_once(given, says):
+    with pytest.raises((BadOption, BadSettings)) as refused:
+        Drumline(**given)
+    assert str(refused.value).startswith(says)
 
 
 def test_declaring_and_making_calls_touches_no_store(folder):

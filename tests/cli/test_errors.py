@@ -73,8 +73,8 @@ def test_what_a_person_can_mend_is_said_in_one_sentence(shop, words, code):
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("nonsense", "code: store.url must be a URL, such as sqlite:///drumline.db, got 'nonsense'"),
-        ("", "code: store.url must be a URL"),
+        ("nonsense", "store URL 'nonsense': expected postgresql://user@host/database, redis://"),
+        ("", "store URL '': expected postgresql://"),
         ("mysql://u:secret@h/db", "store URL 'mysql://u:***@h/db': expected postgresql://user@host/database, redis://"),
         ("sqlite://x", "store URL 'sqlite://x': expected"),
         ("sqlite:///", "store URL 'sqlite:///': expected"),

@@ -13,6 +13,7 @@ from drumline.model.options import (
     Retention,
     check_count,
     check_name,
+    check_namespace,
     decode_options,
     encode_options,
 )
@@ -181,3 +182,14 @@ def test_options_that_nobody_wrote_are_the_defaults():
 
 def test_options_that_no_caller_could_give_do_not_keep_a_job_from_being_read():
     assert decode_options(b'{"queue": "<script>", "priority": 5}') == JobOptions()
+
+
+@pytest.mark.parametrize("name", ["drumline", "_a", "Shop.jobs:eu-1", "x" * 41])
+def test_a_namespace_is_a_name_that_every_store_can_carry(name):
+    assert check_namespace(name, "namespace") == name
+
+
+@pytest.mark.parametrize("name", ["", "bad name", "1shop", "x" * 42, "shop/eu", None])
+def test_a_bad_namespace_is_refused(name):
+    with pytest.raises(BadOption, match="namespace must be 1 to 41 letters"):
+        check_namespace(name, "namespace")

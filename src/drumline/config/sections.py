@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from drumline.config.queues import read_queue_rules
 from drumline.errors import BadOption
 from drumline.model.instant import parse_duration
-from drumline.model.options import Backoff, JobOptions, Retention
+from drumline.model.options import Backoff, JobOptions, Retention, check_namespace
 from drumline.model.queues import QueueRules, read_queues
 from drumline.model.redact import HIDDEN
 from drumline.sealing import check_key
@@ -120,13 +120,15 @@ def _matching(pattern: str, expected: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def _read_namespace(value: Any, info: ValidationInfo) -> str:
+    return check_namespace(value, info.field_name or "")
+
+
 _Span = Annotated[timedelta, BeforeValidator(_read_span)]
 _Texts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_text)]
 _Count = Annotated[int, Field(ge=1)]
 _URL = _matching(r"[a-z][a-z0-9+.]*://.*", "a URL, such as sqlite:///drumline.db")
-_NAMESPACE = _matching(
-    r"[A-Za-z_][A-Za-z0-9_.:-]{0,40}", "1 to 41 letters, digits or any of _ . : -, not a digit first"
-)
+_NAMESPACE = BeforeValidator(_read_namespace)
 _OtherURL = Annotated[Annotated[str, _URL] | None, Field(repr=False)]
 _OtherNamespace = Annotated[str, _NAMESPACE] | None
 _APP = _matching(r"[\w.]+:[\w.]+", "module:attribute, such as shop.jobs:drum")

@@ -7,9 +7,18 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-__all__ = ["HeldLifespan", "Lifespan"]
+from drumline.errors import BadOption
+
+__all__ = ["HeldLifespan", "Lifespan", "check_lifespan"]
 
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+def check_lifespan(value: object) -> None:
+    """BadOption for what cannot be called to open it, such as what was called already."""
+    is_opened = hasattr(value, "__aenter__") and not isinstance(value, type)
+    if not callable(value) or is_opened:
+        raise BadOption("lifespan", "a function that gives an async context manager", value)
 
 
 class HeldLifespan:

@@ -23,6 +23,7 @@ __all__ = [
     "Retention",
     "check_count",
     "check_name",
+    "check_namespace",
     "decode_options",
     "encode_options",
 ]
@@ -35,6 +36,7 @@ HIGHEST_PRIORITY = 100
 MOST_ATTEMPTS = 1000
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,99}")
+_NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,40}")
 _SHORTEST_LEASE = timedelta(milliseconds=100)
 
 
@@ -42,6 +44,13 @@ def check_name(value: object, option: str) -> str:
     """A task, queue or schedule name that every store, URL and label can carry."""
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise BadOption(option, "1 to 100 letters, digits or any of _ . : / - (the first a letter, digit or _)", value)
+    return value
+
+
+def check_namespace(value: object, option: str) -> str:
+    """What keeps programs apart that share a store: a schema on Postgres, a prefix of keys on Redis."""
+    if not isinstance(value, str) or not _NAMESPACE.fullmatch(value):
+        raise BadOption(option, "1 to 41 letters, digits or any of _ . : -, not a digit first", value)
     return value
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "check_storable",
     "check_text",
     "list_exceptions",
+    "list_modules",
     "list_names",
     "list_tags",
     "merge",
@@ -108,6 +109,15 @@ def list_tags(value: object) -> tuple[str, ...]:
 def list_names(value: object, option: str) -> tuple[str, ...]:
     """Names that tasks may have."""
     return tuple(dict.fromkeys(check_name(name, option) for name in _list(value, option, "a list of names")))
+
+
+def list_modules(value: object, option: str) -> tuple[str, ...]:
+    """Names of modules."""
+    expected = "a list of names of modules"
+    names = _list(value, option, expected)
+    if not all(isinstance(name, str) for name in names):
+        raise BadOption(option, expected, value)
+    return names
 
 
 def list_exceptions(value: object, option: str) -> tuple[type[Exception], ...]:

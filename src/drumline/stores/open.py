@@ -12,12 +12,13 @@ from drumline.errors import BadSettings
 from drumline.model.mask import mask_url
 from drumline.stores.base import Store
 
-__all__ = ["open_store", "sqlite_path"]
+__all__ = ["check_url", "open_store", "sqlite_path"]
 
 _EXPECTED = (
     "expected postgresql://user@host/database, redis://host:6379/0, "
     "sqlite:///file.db (sqlite:////absolute/file.db) or memory://"
 )
+_POSTGRES = ("postgresql", "postgres")
 _REDIS = ("redis", "rediss", "unix")
 
 
@@ -32,21 +33,34 @@ def open_store(
     confirm: Literal["server", "disk", "replica"] = "server",
 ) -> Store:
     """The store that the URL names. Nothing is touched before the first operation."""
-    parts = _split(url)
-    if parts.scheme == "memory":
+    kind = check_url(url)
+    if kind == "memory":
         from drumline.stores.memory import MemoryStore
 
         return MemoryStore(clock)
-    if parts.scheme == "sqlite":
+    if kind == "sqlite":
         from drumline.stores.sqlite import SqliteStore
 
         path = sqlite_path(url)
         return SqliteStore(path, clock=clock, synchronous=synchronous, allow_network_fs=allow_network_fs)
-    if parts.scheme.partition("+")[0] in _REDIS:
+    if kind in _REDIS:
         return _open_redis(url, namespace, confirm)
-    if parts.scheme in ("postgresql", "postgres"):
-        return _open_postgres(url, namespace, listen_url, synchronous)
-    raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
+    return _open_postgres(url, namespace, listen_url, synchronous)
+
+
+def check_url(url: object) -> str:
+    """Which kind of store the URL names; BadSettings if none. Whether it can be reached is not asked."""
+    if not isinstance(url, str):
+        raise BadSettings(f"store URL must be a text: {_EXPECTED}, got {type(url).__name__}")
+    scheme = _split(url).scheme
+    kind = scheme.partition("+")[0]
+    if kind in _REDIS:
+        return kind
+    if scheme not in ("memory", "sqlite", *_POSTGRES):
+        raise BadSettings(f"store URL {mask_url(url)!r}: {_EXPECTED}")
+    if scheme == "sqlite":
+        sqlite_path(url)
+    return scheme
 
 
 def _split(url: str) -> SplitResult:
