@@ -35,7 +35,7 @@ from drumline.registry import Registry
 from drumline.schedules import Schedules
 from drumline.stores.base import Store
 from drumline.stores.open import check_url
-from drumline.task import Call, DeclaredTasks, ScheduleDecorator, Task, TaskDecorator
+from drumline.task import Call, DeclaredTasks, ScheduleDecorator, Task, TaskDecorator, place
 
 if TYPE_CHECKING:
     from drumline.config import Configuration, Settings
@@ -168,10 +168,10 @@ class Drumline:
         return await self.find_task(task).enqueue(*args, **kwargs)
 
     async def enqueue_many(self, calls: Iterable[Call], *, act: Act | None = None) -> list[JobHandle[Any]]:
-        """Make a job of each call, all or none, in the order given. With an act it stands in the audit."""
+        """Make a job of each call, all or none; they run in the order given. With an act it stands in the audit."""
         batch = _list_calls(calls)
         store = await self.store()
-        with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
+        with Enqueueing(place(batch), self._around_enqueue) as under_way:
             failpoint("enqueue.before")
             under_way.answer = await store.enqueue(under_way.jobs, tx=_transaction(batch), act=act)
             failpoint("enqueue.answered")
@@ -181,7 +181,7 @@ class Drumline:
         """The same for code that is not async."""
         batch = _list_calls(calls)
         store = self._own_store.ready_sync()
-        with Enqueueing([call.job for call in batch], self._around_enqueue) as under_way:
+        with Enqueueing(place(batch), self._around_enqueue) as under_way:
             failpoint("enqueue.before")
             under_way.answer = store.enqueue(under_way.jobs, tx=_transaction(batch)).run()
             failpoint("enqueue.answered")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
@@ -16,7 +16,7 @@ from drumline.model.job import NewJob
 from drumline.policy.call import NO_CHOICE, CallOptions, UsingOptions, choose, make_encoded_job, make_job
 from drumline.policy.task import TaskDefinition
 
-__all__ = ["Added", "Call", "DeclaredTasks", "Enqueuer", "ScheduleDecorator", "Task", "TaskDecorator", "Tasks"]
+__all__ = ["Added", "Call", "DeclaredTasks", "Enqueuer", "ScheduleDecorator", "Task", "TaskDecorator", "Tasks", "place"]
 
 P = ParamSpec("P")
 C = TypeVar("C")
@@ -28,6 +28,8 @@ class Call(msgspec.Struct, frozen=True):
 
     job: NewJob
     transaction: Any = None
+    # Whether the id of the job stands: the caller chose it, or was told it, or it was in a batch already.
+    keeps_id: bool = False
 
 
 class Enqueuer(Protocol):
@@ -81,19 +83,19 @@ class Task(Generic[P, C, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call:
         """The call as a value, for `drum.enqueue_many`."""
-        job = make_job(self.definition, args, kwargs, self._options, fresh_id=fresh_id())
-        return Call(job, self._options.transaction)
+        return self._call(make_job(self.definition, args, kwargs, self._options, fresh_id=fresh_id()))
 
     def call_json(self, arguments: bytes | str) -> Call:
         """The same for arguments that come as a JSON object, from a command line or a request."""
         data = self.definition.codec.accept(arguments)
-        return Call(
-            make_encoded_job(self.definition, data, self._options, fresh_id=fresh_id()), self._options.transaction
-        )
+        return self._call(make_encoded_job(self.definition, data, self._options, fresh_id=fresh_id()))
+
+    def _call(self, job: NewJob) -> Call:
+        return Call(job, self._options.transaction, keeps_id=self._options.id is not None)
 
     def added(self, *args: P.args, **kwargs: P.kwargs) -> Added:
-        """The call as a request adds it."""
-        return Added(self._enqueuer, self.call(*args, **kwargs))
+        """The call as a request adds it, which is told the id."""
+        return Added(self._enqueuer, msgspec.structs.replace(self.call(*args, **kwargs), keeps_id=True))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Make a job of this call. It is durable when this returns."""
@@ -102,6 +104,26 @@ class Task(Generic[P, C, R]):
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """The same for code that is not async."""
         return self._enqueuer.enqueue_many_sync([self.call(*args, **kwargs)])[0]
+
+
+def place(calls: Sequence[Call]) -> list[NewJob]:
+    """The jobs of one batch, its fresh ids handed out in its order: of jobs that are else equal the lowest runs first.
+
+    From then on a call keeps its id: sent again, alone or in other company, it makes no second job.
+    """
+    fresh = dict.fromkeys(call.job.id for call in calls if not call.keeps_id)
+    ids = dict(zip(fresh, sorted(fresh), strict=True))
+    for call in calls:
+        if not call.keeps_id:
+            _keep_id(call, ids[call.job.id])
+    return [call.job for call in calls]
+
+
+def _keep_id(call: Call, job_id: str) -> None:
+    # A frozen Struct has no other way to remember, and whoever has the call may send it again.
+    if job_id != call.job.id:
+        msgspec.structs.force_setattr(call, "job", msgspec.structs.replace(call.job, id=job_id))
+    msgspec.structs.force_setattr(call, "keeps_id", True)
 
 
 class Added:

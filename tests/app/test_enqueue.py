@@ -153,6 +153,49 @@ async def test_many_calls_are_made_in_one_step_in_their_order(drum, greet):
     assert (await stored(jobs[7])).args == b'{"name":"7"}'
 
 
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///jobs.db"])
+@pytest.mark.parametrize("way", ["async", "blocking"])
+async def test_the_jobs_of_a_batch_run_in_its_order_whenever_its_calls_were_made(url, way, folder):
+    ran = []
+    async with Drumline(url) as drum:
+
+        @drum.task
+        async def note(number: int) -> None:
+            ran.append(number)
+
+        calls = [note.call(number) for number in range(20)][::-1]
+        jobs = await drum.enqueue_many(calls) if way == "async" else drum.enqueue_many_sync(calls)
+        await drum.run(drain=True, concurrency=1)
+        assert ran == list(range(20))[::-1]
+        assert [(await stored(job)).args for job in jobs] == [b'{"number":%d}' % number for number in ran]
+
+
+async def test_a_batch_is_known_by_its_last_ids_when_it_is_sent_again_in_whatever_company(drum, greet):
+    first, second, third = (greet.call(name) for name in ("Ada", "Bob", "Cleo"))
+    jobs = await drum.enqueue_many([second, first])
+    assert jobs[0].id < jobs[1].id
+    again = await drum.enqueue_many([third, first, second, first])
+    assert [job.created for job in again] == [True, False, False, False]
+    assert [job.id for job in again[1:]] == [jobs[1].id, jobs[0].id, jobs[1].id]
+    assert (await stored(again[0])).args == b'{"name":"Cleo"}'
+
+
+async def test_a_call_that_is_twice_in_a_batch_is_one_job(drum, greet):
+    first, second = greet.call("Ada"), greet.call("Bob")
+    jobs = await drum.enqueue_many([second, first, second])
+    assert [job.created for job in jobs] == [True, True, False]
+    assert [(await stored(job)).args for job in jobs] == [b'{"name":"Bob"}', b'{"name":"Ada"}', b'{"name":"Bob"}']
+
+
+async def test_ids_that_the_caller_gave_stay_where_they_are(drum, greet):
+    given = [str(UUID(int=number)) for number in (9, 8)]
+    early, late = greet.call(), greet.call()
+    calls = [greet.using(id=given[0]).call(), late, greet.using(id=given[1]).call(), early]
+    fresh = sorted([early.job.id, late.job.id])
+    jobs = await drum.enqueue_many(calls)
+    assert [job.id for job in jobs] == [given[0], fresh[0], given[1], fresh[1]]
+
+
 async def test_duplicates_among_many_are_told_one_by_one(drum, greet):
     jobs = await drum.enqueue_many([greet.using(key=key).call() for key in ("a", "b", "a")])
     assert [job.created for job in jobs] == [True, True, False]

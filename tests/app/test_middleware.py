@@ -35,6 +35,22 @@ async def test_middleware_changes_jobs_and_learns_what_became_of_them(drum):
     assert seen == [("before", "trace", 1), ("after", "trace", [True])]
 
 
+@pytest.mark.asyncio
+async def test_middleware_sees_the_ids_that_the_jobs_will_have(drum):
+    seen: list[str] = []
+
+    @drum.around_enqueue
+    def watch(jobs):
+        seen.extend(job.id for job in jobs)
+        yield jobs
+
+    @drum.task
+    async def greet() -> None: ...
+
+    calls = [greet.call() for _ in range(3)]
+    assert [job.id for job in await drum.enqueue_many(calls[::-1])] == seen == sorted(seen)
+
+
 def test_blocking_callers_pass_through_it_too(drum):
     task = drum.task(name="ring")(_ring)
     around, seen = stamped("trace")

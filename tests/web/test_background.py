@@ -119,6 +119,21 @@ async def test_the_dependency_tells_the_id_and_runs_plain_functions_behind(drum,
     assert (job.info.task, ran) == ("send_mail", ["a function"])
 
 
+async def test_an_id_that_was_told_stays_whatever_else_the_request_adds(drum):
+    mail = drum.find_task("send_mail")
+    app = FastAPI()
+    drum.install(app, auth=AUTH, role=None)
+
+    @app.post("/")
+    async def both(tasks: Annotated[Tasks, Depends(drum.tasks)], background_tasks: BackgroundTasks) -> str:
+        background_tasks.add_task(mail, 1)
+        job_id: str = tasks.add_task(mail, 2)
+        return job_id
+
+    answer = await Browser(app).post("/")
+    assert b'"user_id":2' in (await drum.jobs.get(answer.json)).info.args
+
+
 async def test_without_install_the_dependency_enqueues_behind_the_response(drum):
     app = FastAPI()
 
