@@ -151,3 +151,11 @@ def test_a_job_can_be_made_of_arguments_that_came_as_json():
     job = make_encoded_job(task, task.codec.accept('{"user_id": 42}'), choose(task, delay=1), fresh_id=FRESH)
     assert job.args == b'{"user_id":42}'
     assert job.start == timedelta(seconds=1)
+
+
+def test_tags_that_the_task_has_already_count_once():
+    tags = [str(number) for number in range(11)]
+    tagged = define(welcome, tags=tags * 2)
+    assert choose(tagged, tags=tags).tags == tuple(tags)
+    with pytest.raises(BadOption, match="tags must be a list of at most 20 texts"):
+        choose(tagged, tags=[f"own {tag}" for tag in tags])

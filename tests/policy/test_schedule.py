@@ -78,6 +78,12 @@ def test_what_using_chose_for_one_call_is_refused(option, value):
     assert str(refused.value) == f"schedule x: {option} must be {expected}, got {value!r}"
 
 
+def test_tags_of_a_scheduled_function_count_once():
+    tags = [str(number) for number in range(11)]
+    of_task, of_schedule = split_options({"every": 1, "tags": tags})
+    assert define_schedule(define(f, **of_task), **of_schedule).tags == tuple(tags)
+
+
 def test_how_a_job_is_treated_counts_for_the_task_of_a_scheduled_function_too():
     task, schedule = split_options({"every": 1, "queue": "mail", "executor": "thread", "name": "x"})
     assert task == {"queue": "mail", "executor": "thread"}

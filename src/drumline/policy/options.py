@@ -98,12 +98,15 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], equivalents: Mapp
 def list_tags(value: object) -> tuple[str, ...]:
     """Tags, without repeats, in the order given."""
     expected = f"a list of at most {MOST_TAGS} texts of 1 to {LONGEST_TAG} characters"
-    tags = _list(value, "tags", expected)
-    if len(tags) > MOST_TAGS or not all(isinstance(tag, str) and 1 <= len(tag) <= LONGEST_TAG for tag in tags):
+    given = _list(value, "tags", expected)
+    if not all(isinstance(tag, str) and 1 <= len(tag) <= LONGEST_TAG for tag in given):
+        raise BadOption("tags", expected, value)
+    tags = tuple(dict.fromkeys(given))
+    if len(tags) > MOST_TAGS:
         raise BadOption("tags", expected, value)
     if not all(map(_is_storable, tags)):
         raise BadOption("tags", _STORABLE, value)
-    return tuple(dict.fromkeys(tags))
+    return tags
 
 
 def list_names(value: object, option: str) -> tuple[str, ...]:
