@@ -13,16 +13,20 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from drumline.errors import BadOption
 from drumline.model.context import Context
 from drumline.model.job import Enqueued, NewJob
 
-__all__ = ["AroundEnqueue", "AroundRun", "Enqueueing", "Run", "carried", "wrap_run"]
+__all__ = ["AroundEnqueue", "AroundRun", "Enqueueing", "Run", "called_from", "carried", "wrap_run"]
 
 Run = Callable[[], Awaitable[Any]]
 AroundEnqueue = Callable[[list[NewJob]], Generator[list[NewJob], list[Enqueued], None]]
 AroundRun = Callable[[Context, Run], Awaitable[Any]]
 
+# Tells where the code that runs was called from, such as a route, for jobs that name no origin of their own.
+called_from: ContextVar[Callable[[], str]] = ContextVar("drumline_called_from")
 # What of a trace goes along into the child process in which the task is run: set by middleware around the run.
 carried: ContextVar[Mapping[str, str]] = ContextVar("drumline_carried")
 
@@ -31,7 +35,7 @@ class Enqueueing:
     """One enqueue on its way through the middleware: `jobs` is what to enqueue, `answer` what came of it."""
 
     def __init__(self, jobs: list[NewJob], around: Sequence[AroundEnqueue]) -> None:
-        self.jobs = jobs
+        self.jobs = _name_origin(jobs)
         self.answer: list[Enqueued] = []
         self._around = around
         self._open: list[Generator[list[NewJob], list[Enqueued], None]] = []
@@ -58,6 +62,13 @@ class Enqueueing:
             except StopIteration:
                 continue
             layer.close()
+
+
+def _name_origin(jobs: list[NewJob]) -> list[NewJob]:
+    tell = called_from.get(None)
+    if tell is None:
+        return jobs
+    return [job if job.origin is not None else msgspec.structs.replace(job, origin=tell()) for job in jobs]
 
 
 def wrap_run(around: Sequence[AroundRun], context: Context, run: Run) -> Run:

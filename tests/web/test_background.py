@@ -23,6 +23,27 @@ def ran() -> list[str]:
     return []
 
 
+def make_direct_routes(drum) -> APIRouter:
+    """Handlers that enqueue by themselves."""
+    mail = drum.find_task("send_mail")
+    router = APIRouter()
+
+    @router.post("/direct/{order}")
+    async def direct(order: int) -> None:
+        await mail.enqueue(order)
+
+    @router.post("/blocking/{order}")
+    def blocking(order: int) -> None:
+        mail.enqueue_sync(order)
+
+    @router.post("/chosen")
+    async def chosen(tasks: Annotated[Tasks, Depends(drum.tasks)]) -> None:
+        tasks.add_task(mail.using(origin="shop"), 7)
+        await mail.using(origin="shop").enqueue(8)
+
+    return router
+
+
 @pytest.fixture
 def app(drum, ran) -> FastAPI:
     """A program that uses both ways."""
@@ -65,6 +86,7 @@ def app(drum, ran) -> FastAPI:
         raise StoreUnreachable
 
     app.include_router(router)
+    app.include_router(make_direct_routes(drum))
 
     @app.middleware("http")
     async def pass_on(request, call_next):
@@ -111,6 +133,28 @@ async def test_it_works_for_every_kind_of_handler(drum, app, path):
     answer = await Browser(app).post(path)
     assert answer.status == 200, answer.text
     assert (await drum.counts()).ready == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "origin"),
+    [
+        ("/v1/plain", "POST /v1/plain"),
+        ("/stream", "POST /stream"),
+        ("/depends", "POST /depends"),
+        ("/direct/5", "POST /direct/{order}"),
+        ("/blocking/5", "POST /blocking/{order}"),
+        ("/chosen", "shop"),
+    ],
+)
+async def test_the_origin_is_the_route_unless_the_caller_chose_one(drum, app, path, origin):
+    await Browser(app).post(path)
+    assert {handle.info.origin async for handle in drum.jobs.find()} == {origin}
+
+
+async def test_what_is_enqueued_outside_a_request_has_no_route(drum, app):
+    await Browser(app).post("/direct/5")
+    job = await drum.find_task("send_mail").enqueue(7)
+    assert (await job.refresh()).info.origin is None
 
 
 async def test_the_dependency_tells_the_id_and_runs_plain_functions_behind(drum, app, ran):

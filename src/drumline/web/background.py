@@ -3,12 +3,14 @@
 `background_tasks.add_task(send_mail, 7)` keeps its place in a handler. When the handler has returned, and before the
 first byte of its response, every entry whose function is a task is enqueued, all in one batch; the others run
 afterwards, as before. If the store is out of reach the answer is 503, and nothing was promised to anybody.
+Whatever a handler enqueues, in this way or any other, has the route as its origin.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from drumline.errors import StoreError
+from drumline.middleware import called_from
 from drumline.model.result import cut
 from drumline.task import Added, Call, Task
 from drumline.web.answers import answer_error, answer_refusal
@@ -55,17 +58,21 @@ class EnqueueBackgroundTasks:
             if message["type"] == "http.response.start":
                 response = _find_response(sys._getframe(1))  # noqa: SLF001 - see there
                 if response is not None and response.background is not None:
-                    await self._enqueue(response, _origin(scope))
+                    await self._enqueue(response)
             await send(message)
 
+        # Asked for late: the route is not yet known.
+        token = called_from.set(partial(_origin, scope))
         try:
             await self._app(scope, receive, send_behind_jobs)
         except _NotEnqueued as refused:
             logger.warning("%s: not enqueued: %s", _origin(scope), refused)
             await answer_refusal(answer_error(refused.error))(scope, receive, send)
+        finally:
+            called_from.reset(token)
 
-    async def _enqueue(self, response: Response, origin: str) -> None:
-        calls = _take_calls(response, origin)
+    async def _enqueue(self, response: Response) -> None:
+        calls = _take_calls(response)
         if not calls:
             return
         try:
@@ -74,7 +81,7 @@ class EnqueueBackgroundTasks:
             raise _NotEnqueued(error) from error
 
 
-def _take_calls(response: Response, origin: str) -> list[Call]:
+def _take_calls(response: Response) -> list[Call]:
     """The calls of tasks among a response's background tasks, which then holds the others only."""
     background: Any = response.background
     entries = background.tasks if isinstance(background, BackgroundTasks) else [background]
@@ -83,17 +90,13 @@ def _take_calls(response: Response, origin: str) -> list[Call]:
         background.tasks[:] = [entry for entry in entries if entry not in ours]
     elif ours:
         response.background = None
-    return [_call_of(entry, origin) for entry in ours]
+    return [_call_of(entry) for entry in ours]
 
 
-def _call_of(entry: BackgroundTask, origin: str) -> Call:
+def _call_of(entry: BackgroundTask) -> Call:
     function: Any = entry.func
-    if isinstance(function, Added):
-        return function.call
-    chosen: Task[Any, Any, Any] = function
-    if "origin" not in chosen.chosen.given:
-        chosen = chosen.using(origin=origin)
-    return chosen.call(*entry.args, **entry.kwargs)
+    call: Call = function.call if isinstance(function, Added) else function.call(*entry.args, **entry.kwargs)
+    return call
 
 
 def _origin(scope: Scope) -> str:
