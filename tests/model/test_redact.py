@@ -2,6 +2,9 @@ import msgspec
 import pytest
 
 from drumline.model.redact import HIDDEN, Redactor, is_secret_name
+from drumline.model.secret import Marks
+
+NOTE = Marks(parameters=frozenset({"note"}))
 
 
 @pytest.mark.parametrize(
@@ -24,11 +27,19 @@ def test_values_are_hidden_by_name_at_any_depth():
 
 
 def test_marked_parameters_are_hidden_too():
-    assert Redactor(marked=["note"]).args({"note": "for you", "n": 1}) == {"note": HIDDEN, "n": 1}
+    assert Redactor(marked=NOTE).args({"note": "for you", "n": 1}) == {"note": HIDDEN, "n": 1}
+
+
+def test_marked_fields_are_hidden_below_the_parameters():
+    redact = Redactor({"card": {"number": "4000-1"}, "number": 12345}, Marks(fields=frozenset({"number"})))
+    shown = redact.args({"card": {"number": "4000-1", "day": 5}, "cards": [{"number": None}], "number": 12345})
+    assert shown == {"card": {"number": HIDDEN, "day": 5}, "cards": [{"number": HIDDEN}], "number": 12345}
+    assert redact.value({"charged": {"number": "other"}}) == {"charged": {"number": HIDDEN}}
+    assert redact.text("card 4000-1 of 12345") == f"card {HIDDEN} of 12345"
 
 
 def test_what_is_hidden_in_the_arguments_is_hidden_in_texts():
-    redact = Redactor({"note": "eyes only", "deep": [{"token": {"a": "abcd", "b": [98765]}}]}, marked=["note"])
+    redact = Redactor({"note": "eyes only", "deep": [{"token": {"a": "abcd", "b": [98765]}}]}, marked=NOTE)
     text = "ValueError: eyes only, abcd and 98765 are wrong"
     assert redact.text(text) == f"ValueError: {HIDDEN}, {HIDDEN} and {HIDDEN} are wrong"
     assert redact.value(["eyes only", {"eyes only": 1, "x": None}, 5]) == [HIDDEN, {HIDDEN: 1, "x": None}, 5]

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
@@ -97,6 +98,28 @@ async def test_a_canary_is_seen_nowhere(drum, caplog):
     (failed,) = (await admin.get(f"{API}/jobs?state=dead")).json["jobs"]
     assert failed["last_error"] == "ValueError: no answer for *** from https://***@bank/?x=1"
     assert ("call_bank" in text_of_log(caplog), CANARY in text_of_log(caplog)) == (True, False)
+
+
+@dataclass
+class Card:
+    number: Annotated[str, Secret]
+    day: int
+
+
+async def test_a_marked_field_of_a_model_is_seen_nowhere(drum):
+    @drum.task(max_attempts=1)
+    async def charge(ctx: Context, cards: list[Card]) -> None:
+        ctx.log(f"charging {cards[0].number}")
+        raise ValueError(f"{cards[0].number} is refused")
+
+    job = await charge.enqueue([Card(CANARY, day=5)])
+    await work_off(drum)
+    admin = Browser(serve(drum, AUTH, role=None)).known_as(bearer(TOKENS["admin"]))
+    shown = await admin.get(f"{API}/jobs/{job.id}")
+    page = await admin.get(f"/admin/jobs/jobs/{job.id}")
+    assert shown.json["args"] == {"cards": [{"number": "***", "day": 5}]}
+    assert (CANARY in shown.text, CANARY in page.text) == (False, False)
+    assert (await job.refresh()).info.attempts[-1].error.message == "*** is refused"
 
 
 async def test_a_canary_that_no_argument_names_is_seen_nowhere(drum):

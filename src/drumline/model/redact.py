@@ -9,6 +9,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from drumline.model.secret import NO_MARKS, Marks
+
 __all__ = ["HIDDEN", "Redactor", "is_secret_name"]
 
 HIDDEN = "***"
@@ -33,10 +35,10 @@ def is_secret_name(name: str) -> bool:
 class Redactor:
     """Hides the secrets of one job, wherever they stand in what is shown of it."""
 
-    def __init__(self, args: Any = None, marked: Collection[str] = ()) -> None:
-        """`args`: the job's arguments. `marked`: the parameters that their task's signature marks as secret."""
-        self._marked = frozenset(marked)
-        known = {value for value in self._find_secrets(args) if len(value) >= _SHORTEST_TELLTALE}
+    def __init__(self, args: Any = None, marked: Marks = NO_MARKS) -> None:
+        """`args`: the job's arguments. `marked`: what their task's signature marks as secret."""
+        self._marked = marked
+        known = {value for value in self._find_secrets(args, marked.parameters) if len(value) >= _SHORTEST_TELLTALE}
         # The longest first, so that none is found inside another.
         self._known = sorted(known, key=len, reverse=True)
 
@@ -44,7 +46,7 @@ class Redactor:
         """Arguments, in which the marked parameters are hidden too."""
         if not isinstance(value, Mapping):
             return self.value(value)
-        return {name: HIDDEN if name in self._marked else self._pair(name, part) for name, part in value.items()}
+        return {name: self._pair(name, part, self._marked.parameters) for name, part in value.items()}
 
     def value(self, value: Any) -> Any:
         """Anything that is JSON."""
@@ -52,7 +54,8 @@ class Redactor:
             case str():
                 return self.text(value)
             case Mapping():
-                return {self.text(str(name)): self._pair(str(name), part) for name, part in value.items()}
+                marked = self._marked.fields
+                return {self.text(str(name)): self._pair(str(name), part, marked) for name, part in value.items()}
             case list() | tuple():
                 return [self.value(part) for part in value]
             case _:
@@ -68,20 +71,20 @@ class Redactor:
             text = text.replace(known, HIDDEN)
         return text
 
-    def _pair(self, name: str, value: Any) -> Any:
-        is_hidden = is_secret_name(name) and value is not None and not isinstance(value, bool)
-        return HIDDEN if is_hidden else self.value(value)
+    def _pair(self, name: str, value: Any, marked: Collection[str]) -> Any:
+        sounds_secret = is_secret_name(name) and value is not None and not isinstance(value, bool)
+        return HIDDEN if name in marked or sounds_secret else self.value(value)
 
-    def _find_secrets(self, args: Any) -> Iterator[str]:
+    def _find_secrets(self, args: Any, marked: Collection[str]) -> Iterator[str]:
         if isinstance(args, Mapping):
             for name, value in args.items():
-                if name in self._marked or is_secret_name(str(name)):
+                if name in marked or is_secret_name(str(name)):
                     yield from _leaves(value)
                 else:
-                    yield from self._find_secrets(value)
+                    yield from self._find_secrets(value, self._marked.fields)
         elif isinstance(args, list):
             for value in args:
-                yield from self._find_secrets(value)
+                yield from self._find_secrets(value, self._marked.fields)
 
 
 def _leaves(value: Any) -> Iterator[str]:

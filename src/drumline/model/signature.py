@@ -14,7 +14,7 @@ import msgspec
 from drumline.errors import BadOption
 from drumline.model.context import Context
 from drumline.model.foreign import foreign_types
-from drumline.model.secret import is_secret_type
+from drumline.model.secret import NO_MARKS, Marks, is_secret_type, secret_fields
 
 __all__ = ["Parameter", "Signature", "describe", "find_code", "is_unresolved", "read_signature"]
 
@@ -42,11 +42,8 @@ class Signature(msgspec.Struct, frozen=True):
     parameters: tuple[Parameter, ...]
     takes_context: bool
     returns: Any
-
-    @property
-    def secrets(self) -> frozenset[str]:
-        """The parameters whose values are not to be shown."""
-        return frozenset(one.name for one in self.parameters if is_secret_type(one.annotation))
+    # What of the arguments is not to be shown.
+    secrets: Marks = NO_MARKS
 
 
 def read_signature(function: Callable[..., Any], where: str, scope: Mapping[str, Any] | None = None) -> Signature:
@@ -64,7 +61,13 @@ def read_signature(function: Callable[..., Any], where: str, scope: Mapping[str,
         _check_context(entries[0], where)
         entries = entries[1:]
     parameters = tuple(_read(entry, function, where, scope) for entry in entries)
-    return Signature(parameters, takes_context, _read_return(raw.return_annotation, function, scope))
+    returns = _read_return(raw.return_annotation, function, scope)
+    return Signature(parameters, takes_context, returns, _find_marks(parameters))
+
+
+def _find_marks(parameters: Iterable[Parameter]) -> Marks:
+    whole = frozenset(one.name for one in parameters if is_secret_type(one.annotation))
+    return Marks(whole, secret_fields(one.annotation for one in parameters if one.name not in whole))
 
 
 def is_unresolved(error: BadOption) -> bool:

@@ -19,6 +19,7 @@ from drumline.model.query import By, JobFilter, Page
 from drumline.model.redact import Redactor
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus
 from drumline.model.sealed import Scope, is_sealed, is_spoiled, split
+from drumline.model.secret import NO_MARKS, Marks
 from drumline.sealing import KeyRing
 from drumline.stores.base import Op, Store
 
@@ -133,7 +134,7 @@ def _without_args(attempt: Attempt, claim: Claim) -> Attempt:
     if told is None or claim.args == _NO_ARGS:
         return attempt
     args = msgspec.json.decode(claim.args)
-    redact = Redactor(args, args if isinstance(args, dict) else ())
+    redact = Redactor(args, Marks(frozenset(args)) if isinstance(args, dict) else NO_MARKS)
     kept = Failure(told.type, redact.known(told.message), redact.known(told.traceback))
     return msgspec.structs.replace(attempt, error=kept)
 

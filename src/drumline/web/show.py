@@ -12,6 +12,7 @@ from drumline.model.query import AuditRow, Count, Counts
 from drumline.model.redact import Redactor
 from drumline.model.schedule import Decision, Tick
 from drumline.model.sealed import read_body
+from drumline.model.secret import NO_MARKS
 from drumline.model.view import instant_text, job_json, log_json, options_json
 from drumline.policy.held import count_paused
 from drumline.schedules import ScheduleView
@@ -25,7 +26,7 @@ __all__ = ["redactor_of", "show_audit", "show_counts", "show_job", "show_line", 
 def redactor_of(drum: Drumline, job: Job) -> Redactor:
     """What hides the secrets of this job."""
     task = drum.tasks.get(job.task)
-    return Redactor(read_body(job.args), () if task is None else task.codec.signature.secrets)
+    return Redactor(read_body(job.args), NO_MARKS if task is None else task.codec.signature.secrets)
 
 
 def show_job(drum: Drumline, job: Job) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def show_line(redact: Redactor, line: LogLine) -> dict[str, Any]:
 def show_schedule(drum: Drumline, view: ScheduleView) -> dict[str, Any]:
     definition = view.definition
     task = drum.tasks.get(definition.task)
-    redact = Redactor(marked=() if task is None else task.codec.signature.secrets)
+    redact = Redactor(marked=NO_MARKS if task is None else task.codec.signature.secrets)
     return {
         "name": view.name,
         "task": view.task,

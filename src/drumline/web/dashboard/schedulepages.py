@@ -11,6 +11,7 @@ from drumline.model.query import JobFilter
 from drumline.model.redact import Redactor
 from drumline.model.schedule import Coordination, Decision, ScheduleStatus, Tick
 from drumline.model.sealed import read_body
+from drumline.model.secret import NO_MARKS
 from drumline.model.view import span_text
 from drumline.policy.rule import describe
 from drumline.web.answers import Refusal
@@ -99,7 +100,7 @@ def _find(statuses: list[ScheduleStatus], name: str) -> ScheduleStatus:
 def _show_args(ask: Ask, status: ScheduleStatus) -> str:
     task = ask.web.drum.tasks.get(status.schedule.task)
     args = read_body(status.schedule.args)
-    redact = Redactor(args, () if task is None else task.codec.signature.secrets)
+    redact = Redactor(args, NO_MARKS if task is None else task.codec.signature.secrets)
     return json.dumps(redact.args(args), ensure_ascii=False, indent=2) if args else ""
 
 
