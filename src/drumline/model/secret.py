@@ -103,6 +103,6 @@ def _fields(kind: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 def _read_hints(kind: type) -> Mapping[str, Any]:
     try:
         return typing.get_type_hints(kind, include_extras=True)
-    except (NameError, TypeError, ValueError, SyntaxError, AttributeError):
+    except Exception:  # noqa: BLE001 - it is a stranger's class, and may fail in any way when it is asked
         # As they are written: whether one is marked can be seen of the text too.
         return dict(getattr(kind, "__annotations__", {}))
