@@ -252,10 +252,13 @@ class Queues:
 
     async def pause(self, *names: str, reason: str = "") -> list[bool]:
         """Let the queues give no more jobs; what runs goes on. Says which were not paused already."""
+        for name in names:
+            check_name(name, "queue")
         return await self._set(names, reason, paused=True)
 
     async def resume(self, *names: str, reason: str = "") -> list[bool]:
         """Let the queues give jobs again. Says which were paused."""
+        # Whatever its name: one that no queue can have may have been paused past this door.
         return await self._set(names, reason, paused=False)
 
     async def paused(self) -> dict[str, By]:
@@ -264,8 +267,6 @@ class Queues:
         return await store.paused(PauseKind.QUEUE)
 
     async def _set(self, names: tuple[str, ...], reason: str, *, paused: bool) -> list[bool]:
-        for name in names:
-            check_name(name, "queue")
         store = await self._client.store()
         by = self._client.by(reason)
         return await store.pause(PauseKind.QUEUE, names, paused=paused, by=by, token=fresh_id())

@@ -372,9 +372,8 @@ async def test_many_jobs_are_waited_for_together(drum, add, fail):
 
 @pytest.mark.parametrize("name", ["bad name!", "@private", ["mail"]])
 async def test_a_name_that_no_queue_has_is_not_paused(drum, name):
-    for act in (drum.queues.pause, drum.queues.resume):
-        with pytest.raises(BadOption, match="queue must be 1 to 100 letters"):
-            await act("mail", name)
+    with pytest.raises(BadOption, match="queue must be 1 to 100 letters"):
+        await drum.queues.pause("mail", name)
     assert await drum.queues.paused() == {}
 
 
