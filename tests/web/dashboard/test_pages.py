@@ -228,6 +228,16 @@ async def test_dead_letters_of_private_queues_are_not_listed(drum, visitor):
     assert "No dead letters" in await visitor.look("/dead")
 
 
+async def test_the_jobs_of_a_schedule_are_listed_though_each_replica_has_its_own(drum, visitor):
+    @drum.schedule(every="1h", coordination="per_replica", run_on_startup=True)
+    async def warm() -> None: ...
+
+    await work_off(drum)
+    (job,) = [job async for job in drum.jobs.find(schedule="warm")]
+    assert job.id in (await visitor.look("/jobs", schedule="warm")).answer.text
+    assert job.id not in (await visitor.look("/jobs")).answer.text
+
+
 async def test_queues_tell_who_has_paused_them_and_why(drum, visitor):
     await drum.enqueue("send_mail", user_id=1)
     await drum.queues.pause("mail", reason="the provider is down")

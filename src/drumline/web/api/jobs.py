@@ -35,8 +35,9 @@ async def list_jobs(ask: Ask) -> Response:
     query = read_query(ask, (*FILTERS, *PAGING))
     after, limit = read_paging(query)
     store = await ask.web.drum.store()
-    page = await store.jobs(read_filter(dict(query)), after=after, limit=limit)
-    shown = [show_job(ask.web.drum, job) for job in page.items if _is_public(job) or "queue" in query]
+    where = read_filter(dict(query))
+    page = await store.jobs(where, after=after, limit=limit)
+    shown = [show_job(ask.web.drum, job) for job in page.items if where.shows(job.queue)]
     return answer_json({"jobs": shown, "next": page.next})
 
 

@@ -61,7 +61,7 @@ async def show_jobs(ask: Ask) -> dict[str, Any]:
     glance = ask.web.glance
     found = await glance.jobs(wish.where, after, ON_A_PAGE)
     counts = [row for row in await glance.counts() if not row.queue.startswith(PRIVATE)]
-    jobs = [job for job in found.items if not job.queue.startswith(PRIVATE) or wish.where.queue or wish.where.ids]
+    jobs = [job for job in found.items if wish.where.shows(job.queue)]
     return {
         "rows": [make_row(ask.web.drum, job) for job in jobs],
         "wish": wish,
