@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -12,15 +12,16 @@ from drumline.clock import Clock, fresh_id
 from drumline.errors import BadOption, DrumlineError, JobCancelled, JobDead, JobNotFound
 from drumline.model.act import Act
 from drumline.model.instant import Duration, parse_duration, parse_instant
-from drumline.model.job import ENDED, Enqueued, Job, JobState, LogLine, Source, Start
+from drumline.model.job import ENDED, Enqueued, Job, JobState, LogLine, Start
 from drumline.model.options import check_name
 from drumline.model.query import Answer, By, Command, CommandKind, Counts, JobFilter, PauseKind
 from drumline.model.replica import Replica
 from drumline.model.token import make_token
-from drumline.policy.options import check_storable, pick
+from drumline.policy.filter import job_filter
+from drumline.policy.options import check_storable
 from drumline.stores.base import Store, topic
 
-__all__ = ["Client", "JobHandle", "Jobs", "OneJob", "Queues", "job_filter"]
+__all__ = ["Client", "JobHandle", "Jobs", "OneJob", "Queues"]
 
 R = TypeVar("R")
 
@@ -330,41 +331,6 @@ class Client:
         return Counts(await store.counts())
 
 
-def job_filter(
-    *,
-    id: str | Iterable[str] | None = None,
-    state: JobState | str | Iterable[JobState | str] | None = None,
-    task: str | None = None,
-    queue: str | None = None,
-    tag: str | None = None,
-    key: str | None = None,
-    schedule: str | None = None,
-    source: str | None = None,
-    origin: str | None = None,
-    meta: Mapping[str, Any] | None = None,
-    created_from: datetime | str | None = None,
-    created_to: datetime | str | None = None,
-    error: str | None = None,
-) -> JobFilter:
-    """The filter that these words name."""
-    return JobFilter(
-        ids=(id,) if isinstance(id, str) else None if id is None else tuple(id),
-        states=frozenset(_states(state)),
-        task=_text(task, "task"),
-        queue=_text(queue, "queue"),
-        tag=_text(tag, "tag"),
-        key=_text(key, "key"),
-        schedule=_text(schedule, "schedule"),
-        source=None if source is None else pick(Source, source, "source"),
-        origin=_text(origin, "origin"),
-        meta=meta or {},
-        created_from=None if created_from is None else parse_instant(created_from, "created_from"),
-        created_to=None if created_to is None else parse_instant(created_to, "created_to"),
-        # Every error contains an empty text.
-        error=_text(error, "error") or None,
-    )
-
-
 def _ids_of(jobs: Iterable[OneJob | Iterable[OneJob]], kind: CommandKind) -> Iterator[str]:
     """The ids of jobs that were named one by one or in lists."""
     for job in jobs:
@@ -384,20 +350,3 @@ def _system_user() -> str:
     except (OSError, KeyError):
         # A container may run under a number that has no name.
         return "unknown"
-
-
-def _text(value: str | None, option: str) -> str | None:
-    return None if value is None else check_storable(value, option)
-
-
-def _states(state: JobState | str | Iterable[JobState | str] | None) -> Iterable[JobState]:
-    if state is None:
-        return ()
-    wanted = [state] if isinstance(state, str) else list(state)
-    try:
-        found = [JobState(one) for one in wanted]
-    except ValueError:
-        found = []
-    if not found:
-        raise BadOption("state", f"one of {', '.join(JobState)}", state)
-    return found

@@ -191,7 +191,7 @@ async def _purge(name: str | None, store: str | None) -> int:
 
 async def _find(name: str | None, store: str | None, where: dict[str, object], limit: int) -> list[Job]:
     from drumline.cli.app import reach
-    from drumline.client import job_filter
+    from drumline.policy.filter import job_filter
 
     wanted = job_filter(**where)  # type: ignore[arg-type]
     async with reach(name, store) as client:

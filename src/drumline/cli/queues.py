@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from drumline.cli.options import App, Json, Reason, Store, hand_down
-from drumline.cli.show import say, show_json, show_table
+from drumline.cli.show import show_json, show_table, tell_changes
 
 __all__ = ["app"]
 
@@ -37,14 +37,14 @@ def list_queues(as_json: Json = False, name: App = None, store: Store = None) ->
 def pause(names: Names, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
     """Let queues give no more jobs, to no worker of the fleet; what runs goes on."""
     answers = asyncio.run(_set(name, store, names, reason, paused=True))
-    _tell(answers, "paused", "was paused already", as_json=as_json)
+    tell_changes("queue", answers, "paused", "was paused already", as_json=as_json)
 
 
 @app.command("resume")
 def resume(names: Names, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
     """Let queues give jobs again."""
     answers = asyncio.run(_set(name, store, names, reason, paused=False))
-    _tell(answers, "resumed", "was not paused", as_json=as_json)
+    tell_changes("queue", answers, "resumed", "was not paused", as_json=as_json)
 
 
 def _list(app: str | None, store: str | None, *, as_json: bool) -> None:
@@ -95,11 +95,3 @@ async def _set(app: str | None, store: str | None, names: list[str], reason: str
     async with reach(app, store) as client:
         change = client.queues.pause if paused else client.queues.resume
         return dict(zip(unique, await change(*unique, reason=reason), strict=True))
-
-
-def _tell(answers: dict[str, bool], done: str, was_so: str, *, as_json: bool) -> None:
-    if as_json:
-        show_json({name: {"changed": changed} for name, changed in answers.items()})
-        return
-    for name, changed in answers.items():
-        say(f"queue {name}: {done if changed else was_so}")

@@ -11,7 +11,7 @@ import typer
 
 from drumline.cli.options import App, From, Json, Reason, Store, hand_down, read_instants
 from drumline.cli.progress import show_progress
-from drumline.cli.show import complain, say, show_json, show_table
+from drumline.cli.show import complain, say, show_json, show_table, tell_changes
 from drumline.errors import UnknownSchedule
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ def show_next(
 def pause(names: Names, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
     """Let schedules fire no more, in the whole fleet; jobs that were made go on."""
     answers = asyncio.run(_set(name, store, names, reason, paused=True))
-    _tell(answers, "paused", "was paused already", as_json=as_json)
+    tell_changes("schedule", answers, "paused", "was paused already", as_json=as_json)
 
 
 @app.command("resume")
 def resume(names: Names, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
     """Let schedules fire again, from now on: what lay in the pause is not caught up."""
     answers = asyncio.run(_set(name, store, names, reason, paused=False))
-    _tell(answers, "resumed", "was not paused", as_json=as_json)
+    tell_changes("schedule", answers, "resumed", "was not paused", as_json=as_json)
 
 
 @app.command("trigger")
@@ -117,7 +117,7 @@ def backfill(
 def unregister(names: Names, reason: Reason = "", as_json: Json = False, name: App = None, store: Store = None) -> None:
     """Remove schedules that were registered at run time; their ledger stays. What the code declares is refused."""
     answers = asyncio.run(_unregister(name, store, names, reason))
-    _tell(answers, "unregistered", "was not registered", as_json=as_json)
+    tell_changes("schedule", answers, "unregistered", "was not registered", as_json=as_json)
 
 
 def _list(app: str | None, store: str | None, *, as_json: bool) -> None:
@@ -281,11 +281,3 @@ def _check_stored(found: Schedules, name: str) -> None:
         raise unknown_schedule(name, found)
     if not found[name].is_stored:
         raise UnknownSchedule(f"schedule {name!r} is declared, but no replica has run it yet: start one first")
-
-
-def _tell(answers: dict[str, bool], done: str, was_so: str, *, as_json: bool) -> None:
-    if as_json:
-        show_json({name: {"changed": changed} for name, changed in answers.items()})
-        return
-    for name, changed in answers.items():
-        say(f"schedule {name}: {done if changed else was_so}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from drumline.model.plain import clean
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["complain", "make_table", "say", "show_fields", "show_json", "show_table"]
+__all__ = ["complain", "make_table", "say", "show_fields", "show_json", "show_table", "tell_changes"]
 
 _WHOLE = ("id", "job", "state", "attempt")
 _STYLES = {
@@ -92,3 +92,12 @@ def _rich_cell(cell: str) -> Text:
     from rich.text import Text
 
     return Text(cell, style=_STYLES.get(cell, ""), no_wrap=True, overflow="ellipsis")
+
+
+def tell_changes(kind: str, answers: Mapping[str, bool], done: str, was_so: str, *, as_json: bool) -> None:
+    """Say of each name whether something was done to it, or it was so before."""
+    if as_json:
+        show_json({name: {"changed": changed} for name, changed in answers.items()})
+        return
+    for name, changed in answers.items():
+        say(f"{kind} {name}: {done if changed else was_so}")

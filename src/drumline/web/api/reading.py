@@ -10,12 +10,12 @@ from uuid import UUID
 
 import msgspec
 
-from drumline.client import job_filter
 from drumline.errors import JobNotFound
 from drumline.model.instant import parse_instant
 from drumline.model.job import JobState, Source
 from drumline.model.query import JobFilter
 from drumline.model.result import DEPTH_LIMIT, measure_depth
+from drumline.policy.filter import job_filter
 from drumline.web.answers import Refusal
 from drumline.web.site import Ask, Parameter
 
