@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
@@ -20,6 +20,8 @@ from drumline.model.query import Counts
 from drumline.model.replica import Replica
 from tests.end_to_end.homes import Home
 from tests.support.skew import skewed
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from drumline.cli import main; main()")
@@ -128,12 +130,13 @@ def runs_of(job: Job) -> list[Attempt]:
     return [attempt for attempt in job.attempts if attempt.ended != "released"]
 
 
-def until(condition: Callable[[], object], what: str, deadline: float = 40.0) -> None:
-    """Wait until the condition holds; fail, saying what was waited for, when it does not in time."""
+def until(condition: Callable[[], T], what: str, deadline: float = 40.0) -> T:
+    """Wait until the condition holds; what it found. Fails, saying what was waited for, when it does not in time."""
     end = time.monotonic() + deadline
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < end, f"not within {deadline} s: {what}"
         time.sleep(0.01)
+    return found
 
 
 __all__ = ["Fleet", "fleet", "runs_of", "until"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from dataclasses import dataclass
 
 from drumline.clock import Clock
-from drumline.events import Event, JobClosed, JobStarted, TickSkipped
+from drumline.events import Event, JobClosed, JobStarted, ReplicaStarted, TickSkipped
 from drumline.model.job import Job
 from drumline.model.query import Counts
 from drumline.schedules import ScheduleView
@@ -33,6 +34,8 @@ class News:
     """Hears the events of this process: the newest few, and how many jobs were done in the last seconds."""
 
     def __init__(self, clock: Clock) -> None:
+        # Set when the worker is at work, and the fleet knows of it.
+        self.begun = asyncio.Event()
         self._clock = clock
         self._started = clock.monotonic()
         self._done: deque[float] = deque()
@@ -45,6 +48,8 @@ class News:
 
     def hear(self, event: Event) -> None:
         match event:
+            case ReplicaStarted():
+                self.begun.set()
             case JobStarted() if event.attempt > 1:
                 self._lines.append(("retry", f"{event.task}: attempt {event.attempt} begins"))
             case TickSkipped():

@@ -103,6 +103,8 @@ async def _play(news: News, every: float, show: Show, seconds: float | None, pag
 async def _watch(news: News, every: float, show: Show) -> None:
     clock: Clock = SystemClock()
     never = asyncio.Event()
+    # Before that there is nothing to see, and a page may still be empty.
+    await news.begun.wait()
     while True:
         running, dead = await _newest(JobState.RUNNING), await _newest(JobState.DEAD)
         show(news.look(await drum.counts(), running, dead, list(drum.schedules.values())))
