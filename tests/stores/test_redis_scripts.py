@@ -154,7 +154,7 @@ def test_what_comes_with_a_job_goes_with_it(server, store, namespace):
     base = f"{{{namespace}}}:".encode()
     with Redis(port=server.port) as client:
         left = {key.removeprefix(base) for key in client.scan_iter(base + b"*")}
-    assert left == {b"schema", b"birth", b"time", b"totals", b"running_of", b"token:token"}
+    assert left == {b"schema", b"birth", b"time", b"totals", b"running_of", b"token:token", b"bell"}
 
 
 def test_the_few_jobs_that_wait_are_found_behind_many_that_have_ended(server, store):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = ["SCRIPTS", "Script"]
 
-_USES = re.compile(r"^-- uses +(.+)$", re.MULTILINE)
+_USES = re.compile(r"^ *-- uses +(.+)$", re.MULTILINE)
 
 
 class Script(NamedTuple):
@@ -32,10 +32,8 @@ def _read_scripts() -> Mapping[str, Script]:
 
 
 def _join(main: str, parts: Mapping[str, str]) -> Script:
-    """The script with the parts before it that it says it uses."""
-    uses = _USES.search(main)
-    names = uses[1].split() if uses else []
-    text = "\n".join([*(parts[f"{name}.lua"] for name in names), main]).encode()
+    """The script, with parts where it says that it uses them."""
+    text = _USES.sub(lambda uses: "\n".join(parts[f"{name}.lua"] for name in uses[1].split()), main).encode()
     return Script(text, hashlib.sha1(text, usedforsecurity=False).hexdigest().encode())
 
 

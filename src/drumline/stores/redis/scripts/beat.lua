@@ -1,9 +1,9 @@
 -- beat: register the replica, and prolong each claim it still holds by its own lease.
 -- KEYS[1] base   ARGV[1] msgpack [replica, is gone, fires, beats every, info, [[id, fence], ...]]
 -- touches  base:time base:replicas (hash: id to msgpack started, seen, beats every, fires, info)  base:fleet (hash:
---   epoch, version)  base:state base:running base:held:<replica> base:body
+--   epoch, version)  base:state base:running base:held:<replica> base:body  base:alive:<replica> (while it beats in time)
 -- answers  [now, lost, cancelling (places in what is held), unknown claims, epoch, earliest lease end, version]
--- uses  clock records claims
+-- uses  clock basics records claims
 local replica, is_gone, fires, every, info, held = unpack(cmsgpack.unpack(ARGV[1]))
 
 local function is_firing(member)
@@ -13,6 +13,7 @@ end
 local known = redis.call('HGET', base .. ':replicas', replica)
 if is_gone then
   redis.call('HDEL', base .. ':replicas', replica)
+  redis.call('DEL', base .. ':alive:' .. replica)
 else
   local started = now
   if known then
@@ -25,6 +26,7 @@ else
     if is_first then redis.call('HINCRBY', base .. ':fleet', 'epoch', 1) end
   end
   redis.call('HSET', base .. ':replicas', replica, cmsgpack.pack({ started, now, every, fires, info }))
+  redis.call('SET', base .. ':alive:' .. replica, '1', 'PX', string.format('%.0f', math.max(1.5 * every, 1)))
 end
 
 local ids, is_held, lost, cancelling, prolonged = {}, {}, {}, {}, {}

@@ -1,19 +1,34 @@
 -- claim: take the first due jobs of the named tasks, queue by queue, each giving at most its share.
--- KEYS[1] base   ARGV[1] msgpack [replica, token, limit, [[queue, its limit, [left out, ...]], ...], [task, ...]]
+-- KEYS[1] base   ARGV[1] msgpack [replica, token, limit, [[queue, its limit, [left out, ...]], ...], [task, ...],
+--   stood by]; one that stood by gives nothing to a replica whose beat is overdue: it may be frozen
+--   with a limit of 0, the token is used up: a call with it that stands by takes nothing any more, and is let go
 -- touches  base:time base:token:<token> (the claims it gave, for a minute)  base:delayed base:body base:state
 --   base:lane:<lane> base:lanes base:paused base:running (zset by lease end)  base:held:<replica> (set of ids)
 --   base:counts base:keys base:until base:running_of (hash: schedule to how many of its jobs run)
+--   base:alive:<replica>  base:bell:<token> (zset; what a call that stands by waits for, besides base:bell)
 -- answers  [now, next due, claims as of `show_claims`] for a token that was used,
 --   else [now, next due, nothing, ids, fences, attempts, releases, dues, bodies]
--- uses  clock records places keys claims
-local replica, token, limit, shares, tasks = unpack(cmsgpack.unpack(ARGV[1]))
+-- uses  clock basics telling
+local replica, token, limit, shares, tasks, stood_by = unpack(cmsgpack.unpack(ARGV[1]))
 local TOKEN_LIFE = 60000
 local PROMOTED_AT_ONCE = 10000
 local token_key = base .. ':token:' .. token
 
+-- What is seldom needed is made when it is: to make functions takes a server as long as commands do.
+local rare
+local function rarely()
+  if rare then return rare end
+  -- uses  records places keys claims
+  rare = {
+    show_claims = show_claims, follow_clock = follow_clock, promote = promote, read_state = read_state,
+    read_body = read_body, free_key = free_key,
+  }
+  return rare
+end
+
 local function find_next_due()
-  local ahead = redis.call('ZRANGEBYSCORE', base .. ':delayed', now + 1, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  return ahead[2] and tonumber(ahead[2]) or false
+  local first = redis.call('ZRANGE', base .. ':delayed', 0, 0, 'WITHSCORES')
+  return first[2] and tonumber(first[2]) or false
 end
 
 -- A token's text: the fence that nearly all have, their number, all ids; then ids and fences in turn of the others.
@@ -35,14 +50,29 @@ local given = redis.call('GET', token_key)
 if given then
   local ids, fences = read_token(given)
   local held = {}
-  for _, claim in ipairs(show_claims(ids)) do
+  for _, claim in ipairs(rarely().show_claims(ids)) do
     if fences[claim[1]] == claim[2] then held[#held + 1] = claim end
   end
   return { now, find_next_due(), held }
 end
 
-follow_clock()
-local next_due = not promote(PROMOTED_AT_ONCE) and now
+if limit == 0 then
+  redis.call('SET', token_key, struct.pack('>I8I4', 0, 0), 'PX', TOKEN_LIFE)
+  redis.call('ZADD', base .. ':bell:' .. token, 0, '1')
+  redis.call('PEXPIRE', base .. ':bell:' .. token, TOKEN_LIFE)
+  return { now, find_next_due(), {} }
+end
+
+if stood_by and redis.call('EXISTS', base .. ':alive:' .. replica) == 0 then
+  return { now, find_next_due(), {} }
+end
+
+if now < (tonumber(times[2]) or 0) then rarely().follow_clock() end
+local next_due = find_next_due()
+if next_due and next_due <= now then
+  local are_all = rarely().promote(PROMOTED_AT_ONCE)
+  if are_all then next_due = find_next_due() else next_due = now end
+end
 
 local known, paused = {}, {}
 for _, task in ipairs(tasks) do known[task] = true end
@@ -116,7 +146,6 @@ for _, share in ipairs(shares) do
   end
   merge(lanes, math.min(share[2], limit - #ids))
 end
-next_due = next_due or find_next_due()
 if #ids == 0 then
   settle()
   return { now, next_due, false, ids, {}, {}, {}, {}, {} }
@@ -128,14 +157,14 @@ local fences, attempts, releases, written, running, others = {}, {}, {}, {}, {},
 for n, id in ipairs(ids) do
   local fence, attempt, released, lines = common, 1, 0, ''
   if states[n] then
-    local fields, kept = read_state(states[n])
+    local fields, kept = rarely().read_state(states[n])
     if fields[2] >= common then others[#others + 1] = id .. struct.pack('>I8', fields[2] + 1) end
     fence, attempt, released, lines = math.max(fields[2] + 1, fence), fields[3] + 1, fields[4], kept
   end
   local _, _, lease, is_special = struct.unpack('>I6hI6B', bodies[n])
   if is_special == 1 then
-    local job = read_body(bodies[n])
-    if job.window == 'p' then free_key(id, job.task .. '\n' .. job.key, 'p') end
+    local job = rarely().read_body(bodies[n])
+    if job.window == 'p' then rarely().free_key(id, job.task .. '\n' .. job.key, 'p') end
     if job.schedule then redis.call('HINCRBY', base .. ':running_of', job.schedule, 1) end
   end
   fences[n], attempts[n], releases[n] = fence, attempt, released

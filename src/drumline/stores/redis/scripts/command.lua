@@ -3,7 +3,7 @@
 -- touches  base:time base:audit base:audited base:body base:state base:notes base:created base:delayed base:lane:<lane>
 --   base:lanes base:counts base:keys base:until base:named:<key> base:open:<schedule> base:of:<schedule> base:tag:<tag>
 --   base:tick_of base:ticks base:followers base:expires base:dead base:cancelled base:log:<id> base:logged:<id>
--- uses  clock records places keys ending forgetting auditing
+-- uses  clock basics records telling places keys ending forgetting auditing
 local command, kind, mode, start, row, ids = unpack(cmsgpack.unpack(ARGV[1]))
 local answers = find_answers(command)
 if answers then return answers end

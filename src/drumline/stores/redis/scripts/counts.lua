@@ -2,7 +2,7 @@
 -- KEYS[1] base
 -- touches  base:time base:delayed base:body base:lane:<lane> base:lanes base:counts base:totals
 -- answers  [fields and numbers in turn, fields and numbers or errors in turn, lanes and since when in turn]
--- uses  clock records places
+-- uses  clock basics records telling places
 -- Since when the oldest ready job of a lane is due: one look for each priority in use.
 local function find_oldest(lane)
   local oldest, from = nil, '-inf'

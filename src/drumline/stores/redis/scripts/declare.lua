@@ -4,7 +4,7 @@
 -- touches  base:time base:schedules (hash: name to msgpack spec, rule, overlap, is in code, was paused at first,
 --   declared, last tick, last fired, last mark, leader, paused at, paused by, orphaned at, version, begun)  base:ticks
 --   base:ledger base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts base:audit base:audited
--- uses  clock records places ledger auditing
+-- uses  clock basics records telling places ledger auditing
 local function start_from_now(name, plan, reason)
   plan[7], plan[13], plan[15] = now, false, now
   tell_row_of_change(name, plan, ARGV[3], reason, plan[2])

@@ -5,35 +5,56 @@
 --   base:until base:named:<key> base:open:<schedule> base:of:<schedule> base:tag:<tag> base:audit base:audited
 -- answers per group: 1 if all were made and are ready; [place of a job, holder] if its key is taken and it asked to
 --   raise; else per job 'r' or 'd' if it was made, or [id, how it reads, whether it was replaced]
--- uses  clock records places keys adding auditing
+-- uses  clock basics telling
 
--- What plain jobs add, written together at the end. `made` tells how those of this call stand.
-local bodies, created, delayed, lanes, made = {}, {}, {}, {}, {}
+local groups = cmsgpack.unpack(ARGV[1])
+local stamp = struct.pack('>I6', now)
 
-local function add_plain(job)
-  local id, lane, due = job[1], job[2], due_of(job[3], job[4])
-  bodies[#bodies + 1] = id
-  bodies[#bodies + 1] = stamp .. job[6]
-  created[#created + 1] = now
-  created[#created + 1] = id
-  hint_lane(lane)
-  if due > now then
-    delayed[#delayed + 1] = due
-    delayed[#delayed + 1] = id
-    count(lane, 'd', 1)
-    return 'd'
+-- Most calls make plain jobs only: without key, tags or schedule, none of which stands already. They are written
+-- together, and before all else: to make the functions of the other way takes a server as long as this does.
+local function are_plain()
+  local ids, seen = {}, {}
+  for _, jobs in ipairs(groups) do
+    if jobs.act then return false end
+    for _, job in ipairs(jobs) do
+      local id = job[1]
+      if job[7] or seen[id] then return false end
+      seen[id] = true
+      ids[#ids + 1] = id
+    end
   end
-  local ready = lanes[lane]
-  if not ready then
-    ready = {}
-    lanes[lane] = ready
+  for _, created in ipairs(read_many('ZMSCORE', base .. ':created', ids)) do
+    if created then return false end
   end
-  ready[#ready + 1] = job[5] * RANK + due
-  ready[#ready + 1] = id
-  return 'r'
+  return true
 end
 
-local function write_plain()
+local function make_plain()
+  local bodies, created, delayed, lanes, answers = {}, {}, {}, {}, {}
+  for number, jobs in ipairs(groups) do
+    local fates, are_all_ready = {}, true
+    for n, job in ipairs(jobs) do
+      local id, lane, due = job[1], job[2], due_of(job[3], job[4])
+      bodies[#bodies + 1] = id
+      bodies[#bodies + 1] = stamp .. job[6]
+      created[#created + 1] = now
+      created[#created + 1] = id
+      hint_lane(lane)
+      if due > now then
+        delayed[#delayed + 1] = due
+        delayed[#delayed + 1] = id
+        count(lane, 'd', 1)
+        fates[n], are_all_ready = 'd', false
+      else
+        local ready = lanes[lane] or {}
+        lanes[lane] = ready
+        ready[#ready + 1] = job[5] * RANK + due
+        ready[#ready + 1] = id
+        fates[n] = 'r'
+      end
+    end
+    answers[number] = are_all_ready and 1 or fates
+  end
   write_many('HSET', base .. ':body', bodies)
   write_many('ZADD', base .. ':created', created)
   write_many('ZADD', base .. ':delayed', delayed)
@@ -43,7 +64,16 @@ local function write_plain()
     count(lane, 'r', #ready / 2)
     is_placed = true
   end
+  settle()
+  return answers
 end
+
+if are_plain() then return make_plain() end
+
+-- uses  records places keys adding auditing
+
+-- How the jobs of this call stand.
+local made = {}
 
 -- The first job of the group that has to raise, before anything is made.
 local function find_refusal(jobs, known)
@@ -94,9 +124,9 @@ local function replace(id, standing, job)
   hint_lane(job[2])
 end
 
-local function enqueue_special(job)
+local function enqueue_one(job)
   local id, extra = job[1], job[7]
-  local holder = extra[1] and find_holder(extra[1])
+  local holder = extra and extra[1] and find_holder(extra[1])
   if not holder then
     made[id] = add_job(job, nil)
     return made[id]
@@ -130,11 +160,8 @@ local function enqueue_group(jobs)
     local id = job[1]
     if known[n] or made[id] then
       answers[n] = stand(id, 0)
-    elseif job[7] then
-      answers[n] = enqueue_special(job)
     else
-      made[id] = add_plain(job)
-      answers[n] = made[id]
+      answers[n] = enqueue_one(job)
     end
     are_all_ready = are_all_ready and answers[n] == 'r'
   end
@@ -143,7 +170,6 @@ local function enqueue_group(jobs)
 end
 
 local answers = {}
-for n, group in ipairs(cmsgpack.unpack(ARGV[1])) do answers[n] = enqueue_group(group) end
-write_plain()
+for n, group in ipairs(groups) do answers[n] = enqueue_group(group) end
 settle()
 return answers

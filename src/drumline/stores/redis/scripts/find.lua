@@ -2,6 +2,6 @@
 -- KEYS[1] base   ARGV[1] msgpack [[id, ...], filter as `show_jobs` takes it]
 -- touches  base:time base:body base:state base:notes base:running base:delayed base:lane:<lane>
 -- answers  [now, jobs]
--- uses  clock records showing
+-- uses  clock basics records showing
 local ids, where = unpack(cmsgpack.unpack(ARGV[1]))
 return { now, show_jobs(ids, where) }

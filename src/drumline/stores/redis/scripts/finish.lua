@@ -10,7 +10,7 @@
 --   base:tick_of base:ticks base:followers base:open:<schedule> base:running_of base:runs (hash: 'schedule what' to
 --   number)  base:schedules base:body
 -- Bodies are left alone: what is needed of them comes with the claim.
--- uses  clock records places keys ending
+-- uses  clock basics records telling places keys ending
 local KEPT_ATTEMPTS = 100
 local outcomes = cmsgpack.unpack(ARGV[1])
 local ids = {}

@@ -9,7 +9,7 @@
 --   base:counts base:keys base:until base:named:<key> base:tag:<tag> base:followers base:expires base:cancelled
 --   base:audit base:audited
 -- answers per firing  [what came of it, its job]
--- uses  clock records places keys adding ending ledger auditing
+-- uses  clock basics records telling places keys adding ending ledger auditing
 -- Whether the tick may have stood in the ledger before that was purged.
 local function is_purged(schedule, instant, epoch)
   local purged = redis.call('HGET', base .. ':purged', schedule)

@@ -4,7 +4,7 @@
 --   unfinished)  base:time base:body base:state base:notes base:running base:delayed base:lane:<lane> base:lanes
 --   base:followers base:created
 -- answers  [now, jobs, whether there is more, created and id of the last one passed]
--- uses  clock records showing
+-- uses  clock basics records showing
 local index, place, from, stride, where = unpack(cmsgpack.unpack(ARGV[1]))
 local key = base .. ':' .. index
 -- So many waiting jobs are sorted at each look; among more, those by creation are likely to be theirs.

@@ -2,7 +2,7 @@
 -- KEYS[1] base   ARGV[1] msgpack [token, kind, pause, by as JSON, who, audit row, [name, ...]]
 -- touches  base:time base:audit base:audited base:paused (hash: queue to by whom)  base:schedules base:ticks
 --   base:ledger base:ledger:<schedule> base:instants:<schedule> base:ledgers base:fleet base:counts
--- uses  clock records places ledger auditing
+-- uses  clock basics records telling places ledger auditing
 local token, kind, is_pause, by, who, row, names = unpack(cmsgpack.unpack(ARGV[1]))
 local answers = find_answers(token)
 if answers then return answers end

@@ -6,7 +6,7 @@
 --   base:ledger:<schedule> base:instants:<schedule> base:ticks base:tick_of base:purged base:audit base:audited
 --   base:minutes base:series:<minute> base:replicas base:held:<replica> base:until base:keys base:lanes
 --   base:lane:<lane> base:totals
--- uses  clock records places keys forgetting
+-- uses  clock basics records telling places keys forgetting
 local limit, ticks, newest, audit, series, replicas = unpack(cmsgpack.unpack(ARGV[1]))
 local room = limit
 

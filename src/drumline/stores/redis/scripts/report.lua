@@ -2,7 +2,7 @@
 -- KEYS[1] base   ARGV[1] msgpack [[id, fence, progress, user error, [[number, line, at, attempt], ...]], ...]
 -- touches  base:state base:body base:delayed base:lane:<lane> base:notes (hash: id to msgpack progress, user error)
 --   base:log:<id> (list of lines; one that begins with ! says when it was cut)  base:logged:<id> (set of what was kept)
--- uses  clock records
+-- uses  clock basics records
 local KEPT_LINES = 1000
 
 local function keep_line(id, fence, line)

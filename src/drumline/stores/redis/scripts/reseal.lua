@@ -2,7 +2,7 @@
 -- KEYS[1] base   ARGV[1] msgpack [[id or false, schedule or false, before, after], ...]; before and after are the
 --   beginning of what a replacement replaces, for a job, and of the spec, for a schedule
 -- touches  base:time base:body base:schedules base:fleet
--- uses  clock records places ledger
+-- uses  clock basics records telling places ledger
 local function swap(text, first, before, after)
   if string.sub(text, first, first + #after - 1) == after then return text end
   if string.sub(text, first, first + #before - 1) ~= before then return nil end

@@ -3,7 +3,7 @@
 --   ARGV[3..] the names of schedules
 -- touches  base:time base:schedules base:runs base:fleet base:ticks base:ledger base:ledger:<schedule>
 --   base:instants:<schedule> base:ledgers base:audit base:audited
--- uses  clock records places ledger auditing
+-- uses  clock basics records telling places ledger auditing
 local answers, fates = {}, {}
 for n = 3, #ARGV do
   local name = ARGV[n]

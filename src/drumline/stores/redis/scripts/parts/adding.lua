@@ -3,8 +3,6 @@
 --   base:keys base:until base:named:<key> base:open:<schedule> base:of:<schedule> base:tag:<tag> (zsets of jobs, by
 --   creation; `open` of unfinished ones)
 
-local stamp = struct.pack('>I6', now)
-
 local function add_tags(id, created, tags)
   for _, tag in ipairs(tags) do redis.call('ZADD', base .. ':tag:' .. tag, created, id) end
 end
@@ -13,7 +11,7 @@ end
 -- schedule, tags]. With a leader, the job waits until that one has ended.
 local function add_job(job, leader)
   local id, lane, due, extra = job[1], job[2], due_of(job[3], job[4]), job[7]
-  redis.call('HSET', base .. ':body', id, stamp .. job[6])
+  redis.call('HSET', base .. ':body', id, struct.pack('>I6', now) .. job[6])
   redis.call('ZADD', base .. ':created', now, id)
   if leader then
     write_state(id, { 'w', 0, 0, 0, due, leader }, '')

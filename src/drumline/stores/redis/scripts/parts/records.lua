@@ -9,29 +9,6 @@
 --   x running    fence, attempt, releases, due, replica, claimed, is cancelling, lease
 --   o done, f dead, c cancelled    fence, attempt, releases, due, finished, expires, result, result is a repr
 
-local SHARE = 1000
--- A lane's order: rank * 2^42 + due. Exact in a double, as ranks are small and due times lie before the year 2109.
-local RANK = 4398046511104
-
--- Commands take a few thousand arguments at most.
-local function write_many(command, key, list, share)
-  share = share or SHARE
-  for first = 1, #list, share do
-    redis.call(command, key, unpack(list, first, math.min(first + share - 1, #list)))
-  end
-end
-
-local function read_many(command, key, list)
-  if #list == 0 then return {} end
-  if #list <= SHARE then return redis.call(command, key, unpack(list)) end
-  local found = {}
-  for first = 1, #list, SHARE do
-    local part = redis.call(command, key, unpack(list, first, math.min(first + SHARE - 1, #list)))
-    for n = 1, #part do found[first + n - 1] = part[n] end
-  end
-  return found
-end
-
 local function read_body(body)
   local created, rank, lease, _, size = struct.unpack('>I6hI6BI3', body)
   local head = cmsgpack.unpack(string.sub(body, 23, 22 + size))
