@@ -89,3 +89,65 @@ async def test_an_enqueue_that_was_refused_is_not_sent_again():
 async def test_all_that_confirms_is_read_though_the_first_of_it_fails():
     (refused,) = await serve(Played([1], exceptions.ResponseError("full"), 1), ENQUEUE)
     assert "full" in str(refused)
+
+
+class Prompt(Played):
+    """One that answers at once, and says which thread has sent."""
+
+    confirm = "server"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by: list[tuple[str, str]] = []
+        self._due: deque[str] = deque()
+
+    def send_packed_command(self, commands):
+        names = [NAMES.get(command[1], command[0]) for command in commands]
+        self.by += [(name, threading.current_thread().name) for name in names]
+        self._due.extend(names)
+
+    def read_response(self):
+        name = self._due.popleft()
+        return [name] if name == "enqueue" else name
+
+
+HERE = "MainThread"
+
+
+async def test_a_lone_enqueue_is_sent_by_its_caller_and_nothing_else_is():
+    played = Prompt()
+    line = Line(played, "line", patience=30)  # type: ignore[arg-type]
+    for call, answer in [(CLAIM, "claim"), (ENQUEUE, "enqueue"), (CLAIM, "claim"), (ENQUEUE, "enqueue")]:
+        # As long as the thread has not gone to rest, it sends itself.
+        assert await line.submit(call) == answer
+        await asyncio.sleep(0.01)
+    assert [by for name, by in played.by if name == "claim"] == ["line"] * 2
+    assert HERE in [by for name, by in played.by if name == "enqueue"]
+    await asyncio.to_thread(line.close)
+
+
+async def test_an_enqueue_behind_another_call_is_sent_once_and_answered_with_its_own():
+    played = Prompt()
+    line = Line(played, "line", patience=30)  # type: ignore[arg-type]
+    for _ in range(300):
+        assert await line.submit(ENQUEUE) == "enqueue"
+        claimed, made = line.submit(CLAIM), line.submit(ENQUEUE)
+        assert (await claimed, await made) == ("claim", "enqueue")
+    assert [name for name, _ in played.by].count("claim") == 300
+    await asyncio.to_thread(line.close)
+
+
+async def test_an_enqueue_that_its_caller_cannot_send_is_sent_by_the_thread():
+    class Broken(Prompt):
+        def send_packed_command(self, commands):
+            if threading.current_thread().name == HERE:
+                raise LOST
+            super().send_packed_command(commands)
+
+    played = Broken()
+    line = Line(played, "line", patience=30)  # type: ignore[arg-type]
+    for _ in range(5):
+        assert await line.submit(ENQUEUE) == "enqueue"
+        await asyncio.sleep(0.01)
+    assert played.by == [("enqueue", "line")] * 5
+    await asyncio.to_thread(line.close)

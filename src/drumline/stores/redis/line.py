@@ -1,6 +1,7 @@
 """A line to the server: a thread with a connection, through which calls go as they come.
 
 What has queued up while the line was busy is sent together and answered together; enqueues among it become one call.
+A single enqueue that finds the line at rest is sent by its caller, and the thread reads the answer.
 A call whose answer is lost is sent again: every script may be repeated. A caller that is cancelled does not disturb
 the line, which reads every answer to its end.
 """
@@ -36,17 +37,22 @@ _MOST_TOGETHER = 256
 # Of jobs in enqueues that become one call.
 _MOST_JOBS = 1_000
 
+# In bytes: what an idle connection takes without making the caller wait.
+_LARGEST_AHEAD = 16_384
+
 _MIGRATE = "migrate"
 
 
 class _Sent(Asked):
     """One call on its way."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "is_sent")
 
     def __init__(self, call: Call, reply: Reply) -> None:
         super().__init__(reply)
         self.call = call
+        # Whether its caller has sent it.
+        self.is_sent = False
 
 
 class Line:
@@ -66,6 +72,8 @@ class Line:
         self._thread: threading.Thread | None = None
         self._is_closing = False
         self._wire: Wire | None = None
+        # Whether the thread waits for calls, and those before came one by one.
+        self._is_quiet = False
 
     def submit(self, call: Call) -> asyncio.Future[Any]:
         """Make the call; its answer comes to this event loop."""
@@ -99,18 +107,34 @@ class Line:
     def _put(self, sent: _Sent) -> None:
         with self._condition:
             self._queue.append(sent)
+            if self._is_quiet:
+                # Whoever comes now finds a queue.
+                self._is_quiet = False
+                self._send_ahead(sent)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
                 self._thread.start()
             self._condition.notify()
 
+    def _send_ahead(self, sent: _Sent) -> None:
+        """Send an enqueue in its caller's thread, which need not wait for the other one."""
+        if not 0 < len(sent.call.group) <= _LARGEST_AHEAD or self._wire is None or self._server.confirm != "server":
+            return
+        try:
+            self._wire.send_packed_command(self._wire.pack_commands([self._command([sent])]))
+        except Exception:  # noqa: BLE001 - the thread sends it, and tells the error if it lasts
+            self._disconnect()
+        else:
+            sent.is_sent = True
+
     def _work(self) -> None:
-        while sent := self._take():
+        sent: list[_Sent] = []
+        while sent := self._take(was_alone=len(sent) == 1):
             self._serve(sent)
             failpoint("store.committed")
             deliver(sent)
 
-    def _take(self) -> list[_Sent]:
+    def _take(self, *, was_alone: bool) -> list[_Sent]:
         """What has queued up; nothing when the thread shall end."""
         with self._condition:
             while not self._queue:
@@ -118,7 +142,11 @@ class Line:
                     self._disconnect()
                     self._thread, self._is_closing = None, False
                     return []
+                self._is_quiet = was_alone
                 self._condition.wait()
+            self._is_quiet = False
+            if self._queue[0].is_sent:
+                return [self._queue.popleft()]
             return [self._queue.popleft() for _ in range(min(len(self._queue), _MOST_TOGETHER))]
 
     def _serve(self, sent: Sequence[_Sent]) -> None:
@@ -148,7 +176,7 @@ class Line:
         migrates = any(group[0].call.script == _MIGRATE for group in groups)
         wire = self._connected(will_migrate=migrates)
         confirmation = self._confirmation(groups)
-        wire.send_packed_command(wire.pack_commands([*(self._command(group) for group in groups), *confirmation]))
+        self._send(wire, groups, confirmation)
         failpoint("store.before_commit")
         again: list[list[_Sent]] = []
         failure: Exception = exceptions.ConnectionError("no answer")
@@ -178,6 +206,13 @@ class Line:
         if migrates:
             self._see_migrated(groups)
         return failure, again
+
+    def _send(self, wire: Wire, groups: Sequence[Sequence[_Sent]], confirmation: Sequence[tuple[Any, ...]]) -> None:
+        if groups[0][0].is_sent:
+            # Alone, and only once: if it has to be repeated, it is sent from here.
+            groups[0][0].is_sent = False
+            return
+        wire.send_packed_command(wire.pack_commands([*(self._command(group) for group in groups), *confirmation]))
 
     def _confirmation(self, groups: Sequence[Sequence[_Sent]]) -> list[tuple[bytes | str | int, ...]]:
         """What to send behind enqueues that count only once they are confirmed."""
