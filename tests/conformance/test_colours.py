@@ -34,6 +34,7 @@ def play(rig):
     yield store.enqueue([job, new_job(id=numbered_id(2), delay=60)])
     claimed = yield store.claim(REPLICA, [Share("default", 5)], 5, ["job"], "t1")
     (claim,) = claimed.claims
+    yield store.stand_by(REPLICA, [Share("empty", 1)], ["job"], "t2", seconds=0.01)
     yield store.report([note(claim, line(claim, 1), progress=0.5)])
     yield store.beat(replica_info(), [claim.ref])
     rig.advance(31)
@@ -109,6 +110,16 @@ def test_an_operation_that_nobody_runs_does_nothing(rig):
     op = rig.store.enqueue([new_job()])
     assert isinstance(op, Op)
     assert rig.jobs() == []
+
+
+@promises("Op.then", "The same operation, with another answer.")
+def test_an_operation_may_be_given_another_answer(rig):
+    named = rig.store.now().then(lambda instant: f"it is {instant:%Y}")
+
+    async def awaited():
+        return await named
+
+    assert (named.run(), asyncio.run(awaited())) == (f"it is {rig.now():%Y}",) * 2
 
 
 @promises("Op", "Each run is a call of its own.")

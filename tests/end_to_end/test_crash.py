@@ -80,6 +80,26 @@ def test_a_worker_that_sleeps_past_its_lease_is_refused_when_it_wakes(band, tmp_
 
 
 @pytest.mark.timeout(120)
+def test_jobs_that_come_while_an_idle_worker_sleeps_are_run_by_another(band):
+    """Where a claim stands by in the store, the sleeper may be given one of them, and gets none again."""
+    from tests.end_to_end.band import play
+
+    sleeper, other = band.start(), band.start()
+    until(lambda: sum(replica.state == "running" for replica in band.replicas()) == 2, "both are at work")
+    band.put_to_sleep(sleeper)
+    handles = [band.drum.enqueue_many_sync([play.call(beat)])[0] for beat in range(10)]
+    until(lambda: band.counts().unfinished == 0, "every job has ended")
+    jobs = [band.job(handle.id) for handle in handles]
+    assert [job.state for job in jobs] == ["done"] * 10
+    assert sum(len(runs_of(job)) for job in jobs) <= 11
+    assert {int(pid) for _, _, _, pid in band.lines("start")} == {other.pid}
+    sleeper.send_signal(signal.SIGCONT)
+    sleeper.terminate()
+    assert sleeper.wait(20) == 0
+    assert [band.job(handle.id).state for handle in handles] == ["done"] * 10
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("task", ["freeze", "burn"])
 def test_a_task_that_blocks_the_event_loop_for_three_leases_runs_once(band, task):
     from tests.end_to_end import band as program

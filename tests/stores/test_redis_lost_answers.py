@@ -53,8 +53,8 @@ def play_all(url: str) -> dict[str, object]:
 
 
 OPERATIONS = sorted(name for name, value in vars(Store).items() if inspect.isfunction(value) and name[0] != "_")
-# Asked of no server, or by plain commands that only read.
-WITHOUT_SCRIPT = {"close", "wakeups", "pending", "inspect"}
+# Asked of no server, or by plain commands that only read; a claim that stands by is one of `claim`.
+WITHOUT_SCRIPT = {"close", "wakeups", "pending", "inspect", "stand_by"}
 # By ids, jobs are found by a script of their own.
 BY_SCRIPT = sorted({*OPERATIONS, "find", "hint"} - WITHOUT_SCRIPT)
 

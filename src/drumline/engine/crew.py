@@ -33,6 +33,7 @@ from drumline.engine.record import LARGEST_BATCH, Recorder
 from drumline.engine.run import Runner
 from drumline.engine.service import Loop
 from drumline.engine.slots import Limits
+from drumline.engine.standby import Standby
 from drumline.engine.ticker import Ticker
 from drumline.events import Events
 from drumline.failpoint import failpoint_before
@@ -127,6 +128,17 @@ class Crew:
             clock=self._clock,
             rules=self.rules,
         )
+        self.standby = Standby(
+            self._store,
+            self.fetcher,
+            replica=self.id,
+            # A bell that the store keeps is not missed, as a hint may be.
+            seconds=lambda: 2 * self.hints.poll_interval(),
+            # One that stands by would hide claims whose reply was lost, and is not waited for when all is done.
+            may=lambda: not (self._unknown or options.drain),
+            on_answer=self._on_written,
+            clock=self._clock,
+        )
         self._make_watchers()
         self._make_loops()
 
@@ -190,12 +202,19 @@ class Crew:
         )
 
     def _make_loops(self) -> None:
-        self._fetching = self._loop("fetch", self.fetcher.step)
+        self._fetching = self._loop("fetch", self._fetch)
+        self._standing_by = self._loop("standby", self.standby.step)
         self._ticking = self._loop("ticker", self.ticker.step)
         self._recording = self._loop("record", self.recorder.step)
         self._deadlines = self._loop("deadlines", self.deadlines.step)
         self._cleaning = self._loop("janitor", self.janitor.step)
         self._looking = self._loop("lookout", self.lookout.step)
+
+    async def _fetch(self) -> float | None:
+        pause = await self.fetcher.step()
+        if self.fetcher.is_at_rest:
+            self._standing_by.wake()
+        return pause
 
     @property
     def is_healthy(self) -> bool:
@@ -311,9 +330,12 @@ class Crew:
         # Twice in a row, and with no claim under way: not merely a reply that was still travelling.
         unknown = {claim.ref: claim for claim in beat.unknown if self.executions.get(claim.ref) is None}
         for ref in self._unknown & unknown.keys():
-            if not self.fetcher.claiming:
+            if self.standby.is_out:
+                self.standby.recall()
+            elif not self.fetcher.claiming:
                 self.recorder.give_back(unknown[ref])
         self._unknown = frozenset(unknown)
+        self._standing_by.wake()
         if self.janitor.hear(beat.now, beat.next_lease_end):
             self._cleaning.wake()
 

@@ -14,13 +14,16 @@ from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
 from drumline.engine.sharing import OpenSharing, RuledSharing, Sharing
 from drumline.failpoint import failpoint
-from drumline.model.claim import Claim, Claimed
+from drumline.model.claim import Claim, Claimed, Share
 from drumline.model.queues import QueueRules
 from drumline.policy.options import Executor
 from drumline.policy.verdict import Stopped
 from drumline.stores.base import Store
 
 __all__ = ["Fetcher"]
+
+# By how many seconds a claim that stands by may be late before the store is looked at all the same.
+LATE = 5.0
 
 
 class Fetcher:
@@ -59,6 +62,8 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._is_filling = False
+        # When the next delayed job is due, as far as is known.
+        self._next_due_at = float("inf")
         self.share(rules or QueueRules())
         self.learn(tasks)
 
@@ -94,6 +99,36 @@ class Fetcher:
         if self._sharing.has_reserved:
             yield from (self._reserved[lane.executor] for lane in order)
         yield from order
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the last look found all there was, and there is room for whatever comes."""
+        now = self._clock.monotonic()
+        return (
+            bool(self._queues())
+            and self._sharing.is_open
+            and not self.claiming
+            and not self._is_held_up
+            and all(lane.look_at > now and self._sharing.room(lane) > len(lane.ahead.waiting) for lane in self._lanes())
+        )
+
+    def rely_on_standby(self, seconds: float) -> tuple[Sequence[Share], Sequence[str]]:
+        """What to ask for by a claim that stands by for so long; meanwhile only a delayed job is to be looked for."""
+        look_at = self._clock.monotonic() + seconds + LATE
+        for lane in self._lanes():
+            lane.look_at = min(self._next_due_at, look_at)
+        return self._sharing.ask(self._joint, 1), self._joint.tasks
+
+    def take(self, claimed: Claimed | None, received: float) -> None:
+        """Take in what a claim that stood by was answered; None if it could not."""
+        look_at = received + (self._poll() if claimed is None else self._until_next(claimed, received))
+        if claimed is not None and claimed.claims:
+            self._hold(claimed.claims, list(self._lanes()), received)
+            self.fill()
+            # There may be more.
+            look_at = float("-inf")
+        for lane in self._lanes():
+            lane.look_at = min(lane.look_at, look_at)
 
     async def step(self) -> float | None:
         """Claim once for each lane that has room, or will have; say when to look again."""
@@ -224,7 +259,8 @@ class Fetcher:
         if claimed.claims and call in self._order:
             self._order.remove(call)
             self._order.append(call)
-        wait = 0.0 if has_more else self._until_next(claimed)
+        until_next = self._until_next(claimed, received)
+        wait = 0.0 if has_more else until_next
         call.look_at = min(call.look_at, received + wait)
         return call.look_at - received
 
@@ -240,8 +276,11 @@ class Fetcher:
             execution = self._runner.hold(claim, received)
             into[execution.definition.executor].append(execution)
 
-    def _until_next(self, claimed: Claimed) -> float:
+    def _until_next(self, claimed: Claimed, received: float) -> float:
         """Until the next delayed job is due, at most a poll interval."""
         if claimed.next_due is None:
+            self._next_due_at = float("inf")
             return self._poll()
-        return min(max((claimed.next_due - claimed.now).total_seconds(), 0), self._poll())
+        wait = max((claimed.next_due - claimed.now).total_seconds(), 0)
+        self._next_due_at = received + wait
+        return min(wait, self._poll())

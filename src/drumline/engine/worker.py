@@ -120,6 +120,7 @@ class Worker(Crew):
             cancelled = await self._wait_for_stop()
             for loop in self._takers():
                 loop.stop()
+            self.standby.end()
             await _until_ended(takers)
             await self._wind_down()
             for loop in loops:
@@ -129,7 +130,9 @@ class Worker(Crew):
 
     def _takers(self) -> list[Loop]:
         """The loops that take on or make new work, and so end first."""
-        return [self._ticking] if self._options.role is Role.SCHEDULER else [self._fetching, self._ticking]
+        if self._options.role is Role.SCHEDULER:
+            return [self._ticking]
+        return [self._fetching, self._standing_by, self._ticking]
 
     async def _wait_for_stop(self) -> bool:
         """Until somebody asks to stop; say whether we were cancelled."""
@@ -180,7 +183,7 @@ class Worker(Crew):
 
     async def _give_back_in_doubt(self) -> None:
         """Let others have what a claim may have taken whose reply was lost, before its lease is over."""
-        if self.fetcher.claiming:
+        if self.fetcher.claiming or self.standby.is_in_doubt:
             for claim in await find_in_doubt(self._store, self._describe(LAST_BEAT), self.executions, CLEAN_UP):
                 self.recorder.give_back(claim)
 

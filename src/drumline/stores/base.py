@@ -24,9 +24,20 @@ from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tic
 from drumline.model.schema import Pending
 from drumline.model.sealed import Resealing
 
-__all__ = ["MOST_JOBS", "SHORTEST_KEEP_MILLIS", "Hear", "Listener", "Op", "Store", "Topic", "topic"]
+__all__ = [
+    "MOST_JOBS",
+    "SHORTEST_KEEP_MILLIS",
+    "Hear",
+    "Listener",
+    "Op",
+    "Store",
+    "Topic",
+    "cannot_stand_by",
+    "topic",
+]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 # The most jobs that one enqueue takes, all or none.
 MOST_JOBS = 10_000
@@ -57,6 +68,23 @@ class Op(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._asynchronous().__await__()
+
+    def then(self, change: Callable[[T], U]) -> Op[U]:
+        """The same operation, with another answer."""
+
+        async def asynchronous() -> U:
+            return change(await self)
+
+        return Op(lambda: change(self.run()), asynchronous)
+
+
+def cannot_stand_by() -> Op[Claimed | None]:
+    """The answer of a store that makes no claim later than it is asked to."""
+
+    async def none() -> None:
+        return None
+
+    return Op(lambda: None, none)
 
 
 class topic:  # noqa: N801 - a namespace of functions, read as topic.queue("mail")
@@ -159,7 +187,18 @@ class Store(Protocol):
         store's clock in microseconds. It tells the `releases` of the last outcome.
 
         The same token gives the same claims again, as far as they are still held; a token is good for a minute.
+        With a limit of 0 nothing is taken, and one that stands by with this token is answered and takes nothing more.
         The answer tells when the next delayed job of any queue is due.
+        """
+
+    def stand_by(
+        self, replica: str, queues: Sequence[Share], tasks: Sequence[str], token: str, *, seconds: float
+    ) -> Op[Claimed | None]:
+        """Stand by until there is work, for so many seconds at most, and take one job then; None if nobody can wait.
+
+        It is a claim with this token, made in the moment in which a job comes; what was due before may be left to
+        `claim`. A replica whose beat is overdue is given nothing: it may be frozen. A caller that is cancelled takes
+        nothing from then on.
         """
 
     def report(self, notes: Sequence[Note]) -> Op[list[bool]]:

@@ -6,8 +6,8 @@ cannot be opened here comes out sealed, and whoever needs it says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -24,9 +24,6 @@ from drumline.sealing import KeyRing
 from drumline.stores.base import Op, Store
 
 __all__ = ["SealedStore"]
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 # There is nothing in it to hide, and a job without arguments then runs without a key.
 _NO_ARGS = b"{}"
@@ -49,7 +46,13 @@ class SealedStore:
         return self.inner.enqueue([self._seal_job(job) for job in jobs], tx=tx, act=act)
 
     def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
-        return _then(self.inner.claim(replica, queues, limit, tasks, token), self._open_claims)
+        return self.inner.claim(replica, queues, limit, tasks, token).then(self._open_claims)
+
+    def stand_by(
+        self, replica: str, queues: Sequence[Share], tasks: Sequence[str], token: str, *, seconds: float
+    ) -> Op[Claimed | None]:
+        standing = self.inner.stand_by(replica, queues, tasks, token, seconds=seconds)
+        return standing.then(lambda claimed: None if claimed is None else self._open_claims(claimed))
 
     def finish(self, outcomes: Sequence[Outcome]) -> Op[list[bool]]:
         return self.inner.finish([self._seal_outcome(outcome) for outcome in outcomes])
@@ -58,15 +61,14 @@ class SealedStore:
         return self.inner.declare([self.seal_schedule(schedule) for schedule in schedules], by=by, act=act)
 
     def schedules(self, names: Sequence[str] = ()) -> Op[list[ScheduleStatus]]:
-        return _then(self.inner.schedules(names), lambda statuses: [self._open_status(status) for status in statuses])
+        return self.inner.schedules(names).then(lambda statuses: [self._open_status(status) for status in statuses])
 
     def fire(self, firings: Sequence[Firing], *, by: str, act: Act | None = None) -> Op[list[Fired]]:
         return self.inner.fire([self._seal_firing(firing) for firing in firings], by=by, act=act)
 
     def jobs(self, where: JobFilter, *, after: str | None = None, limit: int = 50) -> Op[Page[Job]]:
-        return _then(
-            self.inner.jobs(where, after=after, limit=limit),
-            lambda page: msgspec.structs.replace(page, items=[self.open_job(job) for job in page.items]),
+        return self.inner.jobs(where, after=after, limit=limit).then(
+            lambda page: msgspec.structs.replace(page, items=[self.open_job(job) for job in page.items])
         )
 
     def seal_args(self, args: bytes, scope: Scope, *owner: str) -> bytes:
@@ -137,12 +139,3 @@ def _without_args(attempt: Attempt, claim: Claim) -> Attempt:
     redact = Redactor(args, Marks(frozenset(args)) if isinstance(args, dict) else NO_MARKS)
     kept = Failure(told.type, redact.known(told.message), redact.known(told.traceback))
     return msgspec.structs.replace(attempt, error=kept)
-
-
-def _then(op: Op[A], change: Callable[[A], B]) -> Op[B]:
-    """The operation, with another answer."""
-
-    async def asynchronous() -> B:
-        return change(await op)
-
-    return Op(lambda: change(op.run()), asynchronous)

@@ -20,7 +20,7 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
 from drumline.model.sealed import Resealing
-from drumline.stores.base import ALL_LINES, Hear, Listener, Op
+from drumline.stores.base import ALL_LINES, Hear, Listener, Op, cannot_stand_by
 from drumline.stores.hub import Hub
 from drumline.stores.memory import consume, operate, produce, read, schedule
 from drumline.stores.memory.state import State
@@ -93,6 +93,12 @@ class MemoryStore:
 
     def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
         return self._step(lambda state, now: consume.claim(state, now, replica, queues, limit, tasks, token))
+
+    def stand_by(
+        self, replica: str, queues: Sequence[Share], tasks: Sequence[str], token: str, *, seconds: float
+    ) -> Op[Claimed | None]:
+        del replica, queues, tasks, token, seconds
+        return cannot_stand_by()
 
     def report(self, notes: Sequence[Note]) -> Op[list[bool]]:
         return self._step(lambda state, now: consume.report(state, notes))

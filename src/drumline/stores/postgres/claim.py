@@ -79,8 +79,8 @@ class _Look(NamedTuple):
 
 def claim(step: Step, asked: Asked, latest: int) -> Operation[Claimed]:
     """`latest` is the latest instant that this process knows of: before it, the clock has gone back."""
-    # What a try before has taken, whose end was disturbed, is taken.
-    claims: list[Claim] = (yield from _find_again(asked.token)) if step.tries else []
+    # What a try before has taken, whose end was disturbed, is taken; and whoever asks for no more asks only for that.
+    claims: list[Claim] = (yield from _find_again(asked.token)) if step.tries or not asked.limit else []
     look: _Look | None = None
     for share in asked.queues:
         room = min(share.limit, asked.limit - len(claims))

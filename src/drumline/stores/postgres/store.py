@@ -23,7 +23,7 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
 from drumline.model.sealed import Resealing
-from drumline.stores.base import ALL_LINES, Hear, Listener, Op
+from drumline.stores.base import ALL_LINES, Hear, Listener, Op, cannot_stand_by
 from drumline.stores.forks import watch_forks
 from drumline.stores.postgres import beat, claim, finish, purge, series
 from drumline.stores.postgres.callers import on_commit
@@ -131,6 +131,12 @@ class PostgresStore:
             return claimed
 
         return self._op(run)
+
+    def stand_by(
+        self, replica: str, queues: Sequence[Share], tasks: Sequence[str], token: str, *, seconds: float
+    ) -> Op[Claimed | None]:
+        del replica, queues, tasks, token, seconds
+        return cannot_stand_by()
 
     def report(self, notes: Sequence[Note]) -> Op[list[bool]]:
         return self._write(lambda step: beat.report(notes))

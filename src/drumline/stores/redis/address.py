@@ -7,6 +7,7 @@ redis+cluster://host:6379,host:6379        rediss+cluster://…
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 from urllib.parse import unquote, urlsplit
@@ -18,7 +19,7 @@ from redis.retry import Retry
 from drumline.errors import BadSettings
 from drumline.model.mask import mask_url
 
-__all__ = ["Address", "Node", "Wire", "parse_address"]
+__all__ = ["Address", "Node", "Wire", "parse_address", "socket_of"]
 
 Node = tuple[str, int]
 _read_url: Callable[[str], dict[str, Any]] = parse_url
@@ -38,6 +39,13 @@ class Wire(Protocol):
     def send_command(self, *parts: Any) -> None: ...
 
     def read_response(self, *, timeout: float = ..., disconnect_on_error: bool = ...) -> Any: ...
+
+
+def socket_of(wire: Wire) -> socket.socket:
+    """What an open connection of the driver's speaks through."""
+    # It has no public name, but the same one in every version that may be installed.
+    found: socket.socket = wire._sock  # type: ignore[attr-defined]  # noqa: SLF001
+    return found
 
 
 _EXPECTED = (

@@ -20,7 +20,7 @@ from drumline.stores.redis.pack import key_place, lane_of, opaque, pack, pack_id
 from drumline.stores.redis.rows import as_claim, held_claim, read_body
 from drumline.stores.rows import FAILED, attempt_bytes, instant, instant_or_none, span_millis
 
-__all__ = ["beat", "claim", "expired", "finish", "report"]
+__all__ = ["beat", "claim", "claim_call", "expired", "finish", "read_claimed", "report"]
 
 _KINDS = {
     OutcomeKind.DONE: "o",
@@ -35,8 +35,18 @@ _RUNS = tuple(f"r{bucket}" for bucket in range(len(HISTOGRAM_MILLIS) + 1))
 
 
 def claim(replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Operation[Claimed]:
+    answer = yield claim_call(replica, queues, limit, tasks, token)
+    return read_claimed(replica, answer)
+
+
+def claim_call(
+    replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str, *, stands_by: bool = False
+) -> Call:
     shares = [(share.queue, share.limit, share.but) for share in queues]
-    answer = yield Call("claim", (pack((replica, token, limit, shares, tasks)),))
+    return Call("claim", (pack((replica, token, limit, shares, tasks, stands_by)),))
+
+
+def read_claimed(replica: str, answer: Any) -> Claimed:
     now, next_due, held = answer[:3]
     if held is not None:
         claims = [held_claim(row) for row in held]

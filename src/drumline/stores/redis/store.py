@@ -26,6 +26,7 @@ from drumline.stores.redis.calls import Operation
 from drumline.stores.redis.confirm import Confirm
 from drumline.stores.redis.connect import Server
 from drumline.stores.redis.line import Line
+from drumline.stores.redis.standby import Standby, Standing
 from drumline.stores.redis.wakeups import Watcher
 
 __all__ = ["RedisStore"]
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 # For how many seconds an operation is tried while the server is away, unless a store is told otherwise.
 PATIENCE = 5.0
+# A token is good for a minute, and has to outlive the call that stands by with it.
+LONGEST_STANDBY = 30.0
 
 
 class RedisStore:
@@ -49,6 +52,7 @@ class RedisStore:
         # Beats and reads each have a line of their own, so that none waits behind a long queue of work.
         self._beats = Line(self._server, "drumline-beats", patience)
         self._reads = Line(self._server, "drumline-reads", patience)
+        self._standby = Standby(self._server, self._work)
         self._watcher = Watcher(self._server, self._reads)
         watch_forks(self)
 
@@ -79,6 +83,7 @@ class RedisStore:
         """This process is a fork: begin anew."""
         for line in (self._work, self._beats, self._reads):
             line.forget()
+        self._standby.forget()
         self._watcher.forget()
 
     # Produce.
@@ -94,6 +99,14 @@ class RedisStore:
 
     def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
         return _through(self._work, lambda: consume.claim(replica, queues, limit, tasks, token))
+
+    def stand_by(
+        self, replica: str, queues: Sequence[Share], tasks: Sequence[str], token: str, *, seconds: float
+    ) -> Op[Claimed | None]:
+        call = consume.claim_call(replica, queues, 1, tasks, token, stands_by=True)
+        settle = consume.claim_call(replica, queues, 0, tasks, token)
+        claim = self._standby.claim(Standing(call, settle, token, min(seconds, LONGEST_STANDBY)))
+        return claim.then(lambda answer: None if answer is None else consume.read_claimed(replica, answer))
 
     def report(self, notes: Sequence[Note]) -> Op[list[bool]]:
         return _through(self._work, lambda: consume.report(notes))
@@ -167,6 +180,7 @@ class RedisStore:
         return self._watcher.listen(hear)
 
     def _close(self) -> None:
+        self._standby.close()
         for line in (self._work, self._beats, self._reads):
             line.close()
 
