@@ -132,8 +132,8 @@ class Crew:
             self._store,
             self.fetcher,
             replica=self.id,
-            # A bell that the store keeps is not missed, as a hint may be.
-            seconds=lambda: 2 * self.hints.poll_interval(),
+            # What comes meanwhile is not missed; but without hints, only the time tells what others have left.
+            seconds=lambda: (2 if self.hints.is_hearing else 1) * self.hints.poll_interval(),
             # One that stands by would hide claims whose reply was lost, and is not waited for when all is done.
             may=lambda: not (self._unknown or options.drain),
             on_answer=self._on_written,
