@@ -132,7 +132,8 @@ local function merge(lanes, room)
     end
     take(lane, found)
     room = room - #found / 2
-    if not look(lane) then table.remove(lanes, first) end
+    -- What is full need not know what it leaves; the next claim does.
+    if room > 0 and not look(lane) then table.remove(lanes, first) end
   end
 end
 
