@@ -128,19 +128,22 @@ class Crew:
             clock=self._clock,
             rules=self.rules,
         )
-        self.standby = Standby(
+        self.standby = self._make_standby()
+        self._make_watchers()
+        self._make_loops()
+
+    def _make_standby(self) -> Standby:
+        return Standby(
             self._store,
             self.fetcher,
             replica=self.id,
             # What comes meanwhile is not missed; but without hints, only the time tells what others have left.
             seconds=lambda: (2 if self.hints.is_hearing else 1) * self.hints.poll_interval(),
             # One that stands by would hide claims whose reply was lost, and is not waited for when all is done.
-            may=lambda: not (self._unknown or options.drain),
+            may=lambda: not (self._unknown or self._options.drain),
             on_answer=self._on_written,
             clock=self._clock,
         )
-        self._make_watchers()
-        self._make_loops()
 
     def _open_ear(self) -> Hints:
         return Hints(
