@@ -66,6 +66,7 @@ async def test_one_that_stands_by_hears_when_the_next_delayed_job_is_due(rig):
 async def test_one_that_is_recalled_is_answered_and_takes_nothing(rig, is_early):
     standing = stand_by(rig)
     if not is_early:
+        # No store tells that somebody waits in it. On a slow machine it is the other case once more, which holds too.
         await asyncio.sleep(0.05)
     recalled = await rig.store.claim(REPLICA, ALL, 0, TASKS, "t")
     answer = await standing
