@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import threading
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -68,6 +69,36 @@ async def test_a_coroutine_runs_on_the_event_loop(stage):
         return [name, threading.current_thread() is threading.main_thread()]
 
     assert value_of(await stage.run(where, name="Ada")) == ["Ada", True]
+
+
+async def test_nothing_of_what_has_ended_is_left_to_the_garbage_collector(stage):
+    async def greet() -> str:
+        return current().job_id
+
+    async def fail() -> None:
+        raise ValueError(current().job_id)
+
+    def count() -> int:
+        return len(current().job_id)
+
+    def left() -> list[Execution]:
+        return [one for one in gc.get_objects() if isinstance(one, Execution) and one.claim.id in ids]
+
+    ids = set()
+    gc.collect()
+    gc.disable()
+    try:
+        for function in (greet, fail, count):
+            execution = stage.start(function)
+            ids.add(execution.claim.id)
+            await stage.ending_of(execution)
+            stage.kit.executions.remove(execution)
+            del execution
+        stage.started.clear()
+        stage.ended.clear()
+        await eventually(lambda: not left())
+    finally:
+        gc.enable()
 
 
 async def test_a_plain_function_runs_in_a_thread(stage):

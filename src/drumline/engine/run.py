@@ -172,6 +172,8 @@ class Runner:
                 ending = _interrupted(execution)
             else:
                 ending = error.ending if isinstance(error, EndedInChild) else raised(execution.definition, error)
+        # The task's context leads back to the execution: both would be left to the garbage collector.
+        execution.task = None
         self._end(execution, ending)
 
     def _begin(self, execution: Execution) -> None:
