@@ -218,6 +218,26 @@ def test_one_pause_from_many_acts_once(rig, team):
     assert (len(rig.audit()), set(rig.store.paused(PauseKind.QUEUE).run())) == (1, {"mail"})
 
 
+def test_of_a_retry_and_enqueues_at_once_one_gets_the_key(rig, team):
+    ended = []
+    for number in range(20):
+        rig.enqueue(new_job(key=unique(f"k{number}")))
+        (claim,) = take_some(rig.store, REPLICA, number)
+        assert rig.finish(dead(claim)) == [True]
+        ended.append(claim.id)
+
+    def play(store, place):
+        for number, job_id in enumerate(ended):
+            if place % 2:
+                store.command(Command(id=f"{place} {number}", kind=CommandKind.RETRY, ids=(job_id,), by=BY)).run()
+            else:
+                store.enqueue([new_job(key=unique(f"k{number}"))]).run()
+
+    team(play)
+    held = Counter(job.key for job in rig.jobs() if job.finished_at is None)
+    assert (len(held), set(held.values())) == (20, {1})
+
+
 def test_all_at_once_leaves_counts_that_agree_with_the_jobs(rig, team):
     rig.declare(new_schedule(overlap="queue_one"))
 

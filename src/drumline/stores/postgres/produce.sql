@@ -88,14 +88,17 @@ join {schema}.key on key.task = wanted.task and key.key = wanted.key
 where key.until is null
    or key.until > {schema}.now_ms()
 
--- name: hold_key
--- The job holds the key again.
-insert into {schema}.key (task, key, job, key_window, until)
+-- name: hold_again
+-- Let a job hold its key again, unless another one does.
+insert into {schema}.key as held (task, key, job, key_window, until)
 values (%(task)s, %(key)s, %(job)s::uuid, %(key_window)s, %(until)s)
 on conflict (task, key) do update
 set job = excluded.job,
     key_window = excluded.key_window,
     until = excluded.until
+where held.job = excluded.job
+   or held.until <= {schema}.now_ms()
+returning held.key
 
 -- name: find_replaced
 -- A job that waits, as far as a replacement has to know it; nobody takes it meanwhile.

@@ -13,7 +13,7 @@ from drumline.model.options import decode_options
 from drumline.model.query import Answer, By, Command, CommandKind, PauseKind
 from drumline.stores.base import topic
 from drumline.stores.relational.fire import ask_to_stop
-from drumline.stores.relational.produce import hold_key, is_held_by_another
+from drumline.stores.relational.produce import hold_again
 from drumline.stores.relational.schedule import Plan, find_plan, tell_change, tell_pause
 from drumline.stores.relational.ways import Again, S, Ways
 from drumline.stores.rows import due_of, find_uuids, json_text, options_params, state_due
@@ -167,9 +167,9 @@ def _retry(ways: Ways[S], step: S, job_id: str) -> Operation[Answer]:
         return (yield from _refuse(ways, job_id))
     ((queue, task, state, options_text, key, window, span, created),) = rows
     if key is not None:
-        if (yield from is_held_by_another(ways, step, task, key, job_id)):
+        until = None if span is None else created + span
+        if not (yield from hold_again(ways, step, task, key, job_id, window, until)):
             return Answer.KEY_TAKEN
-        yield from hold_key(ways, task, key, job_id, window, None if span is None else created + span)
     options = options_params(decode_options(options_text))
     row = {"id": job_id, "now": step.now, "rank": options["rank"], "term": options["term"]}
     yield from ways.revive(row)

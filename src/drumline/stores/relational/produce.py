@@ -11,7 +11,7 @@ from drumline.stores.relational.ways import Again, Holders, S, Ways
 from drumline.stores.rows import json_text, reads_as
 from drumline.stores.statements import Operation, Statement
 
-__all__ = ["check_number", "enqueue", "find_standing", "hold_key", "is_held_by_another"]
+__all__ = ["check_number", "enqueue", "find_standing", "hold_again"]
 
 
 def enqueue(ways: Ways[S], step: S, jobs: Sequence[NewJob]) -> Operation[list[Enqueued]]:
@@ -44,16 +44,12 @@ def find_standing(ways: Ways[S], step: S, ids: Sequence[str]) -> Operation[dict[
     return {job_id: reads_as(state, due, now, cancelling=bool(flag)) for job_id, state, due, flag, now in rows}
 
 
-def is_held_by_another(ways: Ways[S], step: S, task: str, key: str, job_id: str) -> Operation[bool]:
-    given = {"keys": json_text([{"task": task, "key": key}]), "now": step.now}
-    rows = yield Statement(ways.sql["find_holders"], given)
-    return any(holder != job_id for _, _, holder in rows)
-
-
-def hold_key(ways: Ways[S], task: str, key: str, job_id: str, window: str, until: int | None) -> Operation[None]:
-    """Let an older job hold its key again."""
-    row = {"task": task, "key": key, "job": job_id, "key_window": window, "until": until}
-    yield Statement(ways.sql["hold_key"], row)
+def hold_again(
+    ways: Ways[S], step: S, task: str, key: str, job_id: str, window: str, until: int | None
+) -> Operation[bool]:
+    """Let an older job hold its key again, and say whether it does: another may have it."""
+    row = {"task": task, "key": key, "job": job_id, "key_window": window, "until": until, "now": step.now}
+    return bool((yield Statement(ways.sql["hold_again"], row)))
 
 
 def _sort_out(jobs: Sequence[NewJob], standing: set[str], holders: Holders) -> tuple[list[NewJob], dict[int, str]]:

@@ -44,6 +44,18 @@ where tag = :tag
 insert or replace into drumline_key (task, key, job, window, until)
 values (:task, :key, :job, :key_window, :until)
 
+-- name: hold_again
+-- Let a job hold its key again, unless another one does.
+insert into drumline_key as held (task, key, job, window, until)
+values (:task, :key, :job, :key_window, :until)
+on conflict (task, key) do update
+set job = excluded.job,
+    window = excluded.window,
+    until = excluded.until
+where held.job = excluded.job
+   or held.until <= :now
+returning key
+
 -- name: find_replaced
 -- A job that waits, as far as a replacement has to know it.
 select queue, state, created, tags
