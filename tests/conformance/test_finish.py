@@ -180,6 +180,17 @@ def test_the_result_is_kept_with_how_it_was_written(rig, is_repr):
     assert (rig.job(claim.id).result, rig.job(claim.id).result_is_repr) == (b'{"x":1}', is_repr)
 
 
+RESULTS = [b'""', b'"\\""', b'"\\\\"', b'["\\n",","]', b'"{null}"', b"null", '"päng"'.encode(), b"\x00\xff", b"\\x00"]
+
+
+@pytest.mark.parametrize("results", [RESULTS, [None, *RESULTS, None]], ids=["all", "some"])
+def test_the_results_of_one_batch_stay_as_they_were_written(rig, results):
+    rig.enqueue(*(new_job() for _ in results))
+    claims = rig.take(len(results))
+    assert all(rig.finish(*(done(claim, result=result) for claim, result in zip(claims, results, strict=True))))
+    assert [rig.job(claim.id).result for claim in claims] == results
+
+
 def test_no_result_stays_none(rig):
     assert rig.job(rig.end(lambda claim: done(claim, result=None))).result is None
 

@@ -1,7 +1,7 @@
 """What Postgres does for an operation: each statement is explained as it is run, and then undone."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -39,11 +39,13 @@ class Plan:
         return [name for name in sorted(names) if self.rows_read(name)]
 
 
-def explain(connection: psycopg.Connection, place: Place, operation: Operation[Any]) -> list[Plan]:
-    """Run the operation, and undo it; the plans of its statements."""
+def explain(
+    connection: psycopg.Connection, place: Place, operation: Operation[Any], begin: LiteralString = "begin"
+) -> list[Plan]:
+    """Run the operation in a transaction that begins so, and undo it; the plans of its statements."""
     plans: list[Plan] = []
     cursor = connection.cursor()
-    cursor.execute("begin")
+    cursor.execute(begin)
     answer: Any = None
     try:
         while True:

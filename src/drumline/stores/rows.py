@@ -171,15 +171,14 @@ def options_params(options: JobOptions) -> Mapping[str, Any]:
     )
 
 
-def as_claim(row: Row) -> Claim:
-    """A claim, from a row with the columns in the order of its fields."""
-    job_id, fence, task, queue, attempt, args = row[:6]
+def as_claim(row: Row, args: bytes) -> Claim:
+    """A claim, from its arguments and a row with the columns in the order of its fields."""
     return Claim(
-        job_id,
-        fence,
-        task,
-        queue,
-        attempt,
+        row[0],
+        row[1],
+        row[2],
+        row[3],
+        row[4],
         args,
         decode_options(row[6]),
         row[7],

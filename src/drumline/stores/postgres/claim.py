@@ -13,7 +13,10 @@ What is left to take is asked for again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
 
 from drumline.model.claim import ANY_QUEUE, Claim, Claimed, Share
 from drumline.model.instant import from_millis
@@ -40,7 +43,9 @@ __all__ = [
 _SQL = read_statements(__package__, "claim.sql")
 # So many due jobs are made ready in one step; the rest in the next ones.
 PROMOTED_AT_ONCE = 10_000
-_FIELDS = 20
+# Rank, due and id.
+_IN_TURN = itemgetter(20, 9, 0)
+_told = msgspec.json.Decoder(list[Any])
 # So often a call looks for more before it is content with what it has.
 _MOST_LOOKS = 10
 # Before the next look at what somebody else has locked, in milliseconds.
@@ -131,7 +136,7 @@ def find_claims(ids: Sequence[str]) -> Operation[list[Claim]]:
 
 def row_claim(row: Row) -> Claim:
     """A claim, from a row with the columns in the order of its fields."""
-    return as_claim((*row[:5], from_text(row[5]), *row[6:_FIELDS]))
+    return as_claim(row, from_text(row[5]))
 
 
 def _find_again(token: str) -> Operation[list[Claim]]:
@@ -177,8 +182,9 @@ def _look(asked: Asked, share: Share, room: int, *, regardless: bool) -> Operati
         "bands": None if bands is None else json_text(bands),
     }
     began = floors.begin()
-    rows = yield Statement(_SQL["claim"], params)
-    look = _Look([row_claim(row) for row in rows if row[0] is not None], *rows[0][_FIELDS:])
+    (told, *rows) = yield Statement(_SQL["claim"], params)
+    rows.sort(key=_IN_TURN)
+    look = _Look([row_claim(row) for row in rows], *_told.decode(told[-1]))
     floors.note(queue, began, look.claims, is_full=bands is None)
     if bands is not None and len(look.claims) < room:
         # What lies outside the bands is seen by the next look from the beginning: let it come in time.

@@ -73,11 +73,13 @@ band as materialized (
 ),
 -- Of one lane all that is wanted; of several a part each, for what is locked but not taken is withheld from others.
 chunk as materialized (
-  select case when lanes <= 1 then most else greatest(8, 2 * most / lanes) end as size
-  from asked, (select count(distinct (queue, task)) as lanes from band) as open_lane
+  select
+    case when lanes <= 1 then most else greatest(8, 2 * most / lanes) end as size,
+    stretches > 1 as are_several
+  from asked, (select count(distinct (queue, task)) as lanes, count(*) as stretches from band) as open_lane
 ),
 head as materialized (
-  select head.*, row_number() over (partition by band.number order by head.rank, head.due, head.id) as place
+  select band.number, head.id, head.rank, head.due
   from band
   cross join lateral (
     select id, rank, due
@@ -96,18 +98,29 @@ head as materialized (
 -- Behind the last job of a part, its band may hold some that come before those of other bands.
 edge as materialized (
   select rank, due, id
-  from head
+  from (
+    select rank, due, id, row_number() over (partition by number order by rank, due, id) as place
+    from head
+    where (select are_several from chunk)
+  ) as placed
   where place = (select size from chunk)
   order by rank, due, id
   limit 1
 ),
+-- The jobs of one band are taken as they come, and not sorted.
 chosen as materialized (
-  select id
+  select number, id
   from head
-  where not exists (select from edge)
-     or (rank, due, id) <= (select rank, due, id from edge)
-  order by rank, due, id
-  limit (select most from asked)
+  where not (select are_several from chunk)
+  union all
+  (
+    select number, id
+    from head
+    where (select are_several from chunk)
+      and (not exists (select from edge) or (rank, due, id) <= (select rank, due, id from edge))
+    order by rank, due, id
+    limit (select most from asked)
+  )
 ),
 -- Once for each call: of two calls with one token, the second takes nothing.
 fresh as (
@@ -141,7 +154,9 @@ claimed as (
   -- By an array, so that the primary key is used whatever the planner believes of the table. And nothing about the state:
   -- those chosen are locked, and an index of lanes that is taken for empty would be read from end to end.
   where job.id = any (array(select id from chosen))
-  returning job.*
+  returning
+    job.id, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
+    schedule, tick, key, cancelling, releases, rank, key_window
 ),
 freed as (
   delete from {schema}.key
@@ -154,28 +169,36 @@ freed as (
 ),
 counted as (
   insert into {schema}.flow (minute, queue, task, ready, running)
-  select min(claimed) / 60000 * 60000, queue, task, - count(*), count(*)
-  from claimed
-  group by queue, task
+  select now / 60000 * 60000, queue, task, - taken, taken
+  from (select number, count(*) as taken from chosen group by number) as part
+  join band using (number)
+  cross join fresh
+  cross join present
 ),
 -- A claim that is lost in a crash of the server is only given out again: nobody has to wait for the disk.
 quiet as materialized (
   select set_config('synchronous_commit', 'off', true)
 )
+-- The first row tells of the look; the others are the jobs, in no order, for to sort them here takes longer.
 select
-  claimed.id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta,
-  source, schedule, tick, key, cancelling, releases,
-  present.now,
-  (select due from delayed),
-  (select is_so from overdue),
-  (select count(*) from chosen),
-  (select count(*) > 1 from band) and exists (select from edge),
-  (select count(*) > 1 from band) and not exists (select from chosen),
-  exists (select from {schema}.token where token = %(token)s and at > (select now - 60000 from present))
+  null::text, null::bigint, null::text, null::text, null::integer, null::text, null::text, null::text, null::bigint,
+  null::bigint, null::bigint, null::bigint, null::text, null::text, null::text, null::text, null::bigint, null::text,
+  null::boolean, null::integer, null::smallint,
+  json_build_array(
+    now,
+    (select due from delayed),
+    (select is_so from overdue),
+    (select count(*) from chosen),
+    (select are_several from chunk) and exists (select from edge),
+    (select are_several from chunk) and not exists (select from chosen),
+    exists (select from {schema}.token where token = %(token)s and at > now - 60000))::text
 from present
 cross join quiet
-left join claimed on true
-order by rank, claimed.due, claimed.id
+union all
+select
+  id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
+  schedule, tick, key, cancelling, releases, rank, null
+from claimed
 
 -- name: promote
 -- Make a slice of the due jobs ready, whatever their queue, and say how many; and what time it is.

@@ -59,4 +59,5 @@ from {schema}.store
 -- name: settle_session
 -- A plan is kept from when a table was empty: it shall use the indexes that it will need. And nothing here runs so long
 -- that compiling it would pay.
-select set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)
+select set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
+  set_config('plan_cache_mode', 'force_generic_plan', false)

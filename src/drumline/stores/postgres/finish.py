@@ -8,7 +8,7 @@ from drumline.model.outcome import Outcome
 from drumline.stores.base import topic
 from drumline.stores.files import read_statements
 from drumline.stores.postgres.ending import lock_schedules, tell_schedules
-from drumline.stores.postgres.rows import outcome_row
+from drumline.stores.postgres.rows import outcome_columns
 from drumline.stores.postgres.step import Step
 from drumline.stores.rows import FAILED, attempt_line, json_text, span_millis
 from drumline.stores.statements import Operation, Statement
@@ -41,16 +41,19 @@ def finish(step: Step, outcomes: Sequence[Outcome]) -> Operation[list[bool]]:
 
 
 def _apply(step: Step, outcomes: Sequence[Outcome], places: Sequence[int], answers: list[bool]) -> Operation[None]:
-    rows = json_text([outcome_row(place, outcomes[place]) for place in places])
-    found = yield Statement(_SQL["finish"], {"outcomes": rows, "is_quick": step.is_quick})
-    for place, kind, is_watched in found:
-        answers[place] = True
-        claim = outcomes[place].claim
-        if kind in _WAITING:
-            step.hint(topic.queue(claim.queue))
-        else:
-            step.end(claim.id, is_watched=is_watched)
-    yield from _tell_schedules(step, [(outcomes[place], kind) for place, kind, _ in found])
+    given = outcome_columns(outcomes, places)
+    found = yield Statement(_SQL["finish"], {**given, "is_quick": step.is_quick})
+    applied: list[tuple[Outcome, str]] = []
+    for kind, is_watched, closed in found:
+        for place in closed:
+            answers[place] = True
+            outcome = outcomes[place]
+            applied.append((outcome, kind))
+            if kind in _WAITING:
+                step.hint(topic.queue(outcome.claim.queue))
+            else:
+                step.end(outcome.claim.id, is_watched=is_watched)
+    yield from _tell_schedules(step, applied)
 
 
 def _tell_schedules(step: Step, applied: Sequence[tuple[Outcome, str]]) -> Operation[None]:

@@ -1,23 +1,30 @@
 -- name: finish
--- Close the claims whose fence still holds, and answer with their places and how they stand; the rest are stale.
+-- Close the claims whose fence still holds, and answer with their places, by how they stand; the rest are stale.
 with present as materialized (
   select {schema}.now_ms() as now
 ),
-outcome as materialized (
-  select
-    o.*, now,
-    greatest(coalesce(o.start_at, now + coalesce(o.start_in, 0)), now) as due,
-    o.kind = 'l' and o.start_at is null and o.start_in is null as is_given_back
-  from present
-  cross join json_to_recordset(%(outcomes)s::json) as o (
-    place integer, id uuid, fence bigint, kind "char", line text, keep bigint, keep_cancelled bigint, wait smallint,
-    run smallint, failed boolean, start_at bigint, start_in bigint, error text, result text, is_repr boolean,
-    releases integer)
+-- What only few outcomes tell.
+more as materialized (
+  select *
+  from json_to_recordset(%(more)s::json) as m (
+    place integer, failed boolean, start_at bigint, start_in bigint, error text, is_repr boolean, releases integer)
 ),
 -- One by one by the primary key, whatever the planner believes of the table; in their order, and locked.
 held as materialized (
-  select o.*, claim.place_of, claim.cancelling
-  from outcome as o
+  select o.place, o.kind, o.line, o.keep, o.keep_cancelled, o.wait, o.run, o.result, claim.place_of, claim.cancelling
+  from (
+    select
+      unnest(%(places)s::integer[]) as place,
+      unnest(%(ids)s::uuid[]) as id,
+      unnest(%(fences)s::bigint[]) as fence,
+      unnest(%(kinds)s::"char"[]) as kind,
+      unnest(%(lines)s::text[]) as line,
+      unnest(%(keeps)s::bigint[]) as keep,
+      unnest(%(keeps_cancelled)s::bigint[]) as keep_cancelled,
+      unnest(%(waits)s::smallint[]) as wait,
+      unnest(%(runs)s::smallint[]) as run,
+      unnest(%(results)s::text[]) as result
+  ) as o
   cross join lateral (
     select ctid as place_of, cancelling
     from {schema}.job
@@ -28,13 +35,25 @@ held as materialized (
     for update
   ) as claim
 ),
+-- Somebody asks to cancel some: these do not run again.
+back as materialized (
+  select
+    o.*, m.error, coalesce(m.releases, 0) as releases, now,
+    greatest(coalesce(m.start_at, now + coalesce(m.start_in, 0)), now) as due,
+    o.kind = 'l' and m.start_at is null and m.start_in is null as is_given_back
+  from held as o
+  left join more as m using (place)
+  cross join present
+  where o.kind in ('r', 'l')
+    and not o.cancelling
+),
 waiting as (
   update {schema}.job
   -- A released job keeps its place.
   set state = (case when case when o.is_given_back then job.due else o.due end > now then 'd' else 'r' end)::"char",
       due = case when o.is_given_back then job.due else o.due end,
       attempt = attempt - (o.kind = 'l')::integer,
-      releases = coalesce(o.releases, 0),
+      releases = o.releases,
       replica = null,
       claimed = null,
       lease = null,
@@ -42,12 +61,9 @@ waiting as (
       error = coalesce(o.error, job.error),
       attempts = attempts || o.line,
       closed = closed + 1
-  from held as o
+  from back as o
   where job.ctid = o.place_of
-    and o.kind in ('r', 'l')
-    -- Somebody asks to cancel it: it does not run again.
-    and not o.cancelling
-  returning job.id, job.queue, job.task, job.state, o.kind, o.place, o.failed, o.error, o.wait, o.run
+  returning job.id, job.queue, job.task, job.state, o.kind, o.place, o.wait, o.run
 ),
 ended as (
   delete from {schema}.job
@@ -55,19 +71,24 @@ ended as (
   where job.ctid = o.place_of
     and (o.kind in ('o', 'f', 'c') or o.cancelling)
   returning
-    job.*, o.place, o.line, o.failed, o.error as died_of, o.wait, o.run, o.result, o.is_repr, o.now,
-    (case when o.kind in ('o', 'f') then o.kind else 'c' end)::"char" as end_state,
-    case when o.kind in ('o', 'f') then o.keep else o.keep_cancelled end as kept
+    job.id, job.queue, job.task, (case when o.kind in ('o', 'f') then o.kind else 'c' end)::"char" as state, o.place,
+    o.wait, o.run, job.key
 ),
 recorded as (
   insert into {schema}.history (
     id, queue, task, state, due, fence, attempt, created, finished, expires, args, options, key, key_window, key_span,
     tags, meta, source, origin, schedule, tick, progress, user_error, error, attempts, closed, result, result_is_repr)
   select
-    id, queue, task, end_state, due, fence, attempt, created, now, now + kept, args, options, key, key_window,
-    key_span, tags, meta, source, origin, schedule, tick, progress, user_error, coalesce(died_of, error),
-    attempts || line, closed + 1, result, coalesce(is_repr, false)
-  from ended
+    id, queue, task, case when o.kind in ('o', 'f') then o.kind else 'c' end, due, fence, attempt, created, now,
+    now + case when o.kind in ('o', 'f') then o.keep else o.keep_cancelled end, args, options, key, key_window,
+    key_span, tags, meta, source, origin, schedule, tick, progress, user_error, coalesce(m.error, job.error),
+    attempts || line, closed + 1, result, coalesce(m.is_repr, false)
+  from held as o
+  join {schema}.job on job.ctid = o.place_of
+  left join more as m using (place)
+  cross join present
+  where o.kind in ('o', 'f', 'c')
+     or o.cancelling
 ),
 freed as (
   delete from {schema}.key
@@ -82,14 +103,22 @@ unwatched as (
   delete from {schema}.watch
   using ended
   where watch.job = ended.id
+    -- Mostly nobody waits for any: then none is looked for.
+    and exists (select from {schema}.watch)
   returning watch.job
 ),
 closed as materialized (
-  select id, queue, task, state, kind, place, failed, error, wait, run
+  select id, queue, task, state, kind, place, wait, run
   from waiting
   union all
-  select id, queue, task, end_state, end_state, place, failed, died_of, wait, run
+  select id, queue, task, state, state, place, wait, run
   from ended
+),
+failed as materialized (
+  select queue, task, place, m.failed, error
+  from more as m
+  join closed using (place)
+  where kind <> 'l'
 ),
 counted as (
   insert into {schema}.flow (
@@ -106,10 +135,18 @@ counted as (
     -- A released attempt never happened.
     count(*) filter (where kind <> 'l'),
     count(*) filter (where kind = 'o'),
-    count(*) filter (where kind <> 'l' and failed),
+    (select count(*) from failed where failed.queue = closed.queue and failed.task = closed.task and failed.failed),
     count(*) filter (where kind = 'f'),
     count(*) filter (where kind = 'c'),
-    (array_agg(error order by place desc) filter (where kind <> 'l' and error is not null))[1],
+    (
+      select error
+      from failed
+      where failed.queue = closed.queue
+        and failed.task = closed.task
+        and error is not null
+      order by place desc
+      limit 1
+    ),
     array_agg(wait) filter (where kind <> 'l'),
     array_agg(run) filter (where kind <> 'l')
   from closed, present
@@ -120,10 +157,11 @@ quiet as materialized (
   select set_config('synchronous_commit', 'off', true)
   where %(is_quick)s::boolean
 )
-select closed.place, closed.kind::text, unwatched.job is not null
+select closed.kind::text, unwatched.job is not null, array_agg(closed.place)
 from closed
 left join unwatched on unwatched.job = closed.id
 left join quiet on true
+group by 1, 2
 
 -- name: find_repeated
 -- Of outcomes that were not applied: whether the attempt stands in the job's history, or the claim is held all the same.

@@ -1,13 +1,25 @@
 -- name: walk_all
--- All jobs, newest first, behind a place. Each half has an end of its own: else the planner sorts both tables.
+-- All jobs, newest first, behind a place. Each part has an end of its own: else the planner sorts both tables. Running
+-- jobs are few enough to be sorted; the sum keeps the planner from an index that they are not in.
 select created, id::text
 from (
   (
     select created, id
     from {schema}.job
-    where (created, id) < (%(created)s, %(id)s::uuid)
+    where lease is null
+      and (created, id) < (%(created)s, %(id)s::uuid)
       and created >= %(from)s
     order by created desc, id desc
+    limit %(limit)s
+  )
+  union all
+  (
+    select created, id
+    from {schema}.job
+    where lease is not null
+      and (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created + 0 desc, id desc
     limit %(limit)s
   )
   union all
@@ -26,10 +38,28 @@ limit %(limit)s
 -- name: walk_unfinished
 -- Unfinished jobs.
 select created, id::text
-from {schema}.job as job
-where (created, id) < (%(created)s, %(id)s::uuid)
-  and created >= %(from)s
-order by created desc, job.id desc
+from (
+  (
+    select created, id
+    from {schema}.job
+    where lease is null
+      and (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created desc, id desc
+    limit %(limit)s
+  )
+  union all
+  (
+    select created, id
+    from {schema}.job
+    where lease is not null
+      and (created, id) < (%(created)s, %(id)s::uuid)
+      and created >= %(from)s
+    order by created + 0 desc, id desc
+    limit %(limit)s
+  )
+) as passed
+order by created desc, passed.id desc
 limit %(limit)s
 
 -- name: walk_running

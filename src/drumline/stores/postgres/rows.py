@@ -1,8 +1,8 @@
-"""How values are sent to statements: whole batches, each as one JSON document."""
+"""How values are sent to statements: whole batches, each as one JSON document, or as one array for each column."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ from drumline.model.query import histogram_bucket
 from drumline.stores.base import SHORTEST_KEEP_MILLIS
 from drumline.stores.rows import ENDS, FAILED, attempt_line, json_text, span_millis, window_letter
 
-__all__ = ["JobRow", "OutcomeRow", "from_text", "job_row", "outcome_row", "to_text", "waiting_state"]
+__all__ = ["JobRow", "from_text", "job_row", "outcome_columns", "to_text", "waiting_state"]
 
 _HEXADECIMAL = "\\x"
 
@@ -55,25 +55,14 @@ class JobRow(msgspec.Struct, omit_defaults=True):
     waits_for: str | None = None
 
 
-class OutcomeRow(msgspec.Struct, omit_defaults=True):
-    """An outcome, as `finish` reads it. The kind is o done, f dead, c cancelled, r retry or l release."""
+class Rest(msgspec.Struct, omit_defaults=True):
+    """What only few outcomes tell, as `finish` reads it; `start_at` and `start_in` in milliseconds."""
 
     place: int
-    id: str
-    fence: int
-    kind: str
-    line: str
-    # How long the job is kept if it ends so, or as cancelled.
-    keep: int
-    keep_cancelled: int
-    # Buckets of the histograms.
-    wait: int
-    run: int
     failed: bool = False
     start_at: int | None = None
     start_in: int | None = None
     error: str | None = None
-    result: str | None = None
     is_repr: bool = False
     releases: int = 0
 
@@ -143,28 +132,74 @@ def split_start(start: Start) -> tuple[int | None, int | None]:
     return None, None
 
 
-def outcome_row(place: int, outcome: Outcome) -> OutcomeRow:
+def outcome_columns(outcomes: Sequence[Outcome], places: Sequence[int]) -> dict[str, str]:
+    """The outcomes in these places, as `finish` reads them: an array for each column, and a row only for what few tell.
+
+    A row for each outcome takes the server three times as long to read.
+    """
+    columns = zip(*(_outcome_row(outcomes[place]) for place in places), strict=True) if places else [()] * 9
+    ids, fences, kinds, lines, keeps, keeps_cancelled, waits, runs, results = columns
+    rests = (_rest(place, outcomes[place]) for place in places)
+    return {
+        "places": _array(places),
+        "ids": _array(ids),
+        "fences": _array(fences),
+        "kinds": _array(kinds),
+        "lines": _text_array(lines),
+        "keeps": _array(keeps),
+        "keeps_cancelled": _array(keeps_cancelled),
+        "waits": _array(waits),
+        "runs": _array(runs),
+        "results": _text_array(results),
+        "more": json_text([rest for rest in rests if rest is not None]),
+    }
+
+
+def _outcome_row(outcome: Outcome) -> tuple[Any, ...]:
     claim, attempt = outcome.claim, outcome.attempt
-    at, wait = split_start(outcome.start)
     keep = _kept(claim.options)
-    return OutcomeRow(
-        place=place,
-        id=claim.id,
-        fence=claim.fence,
-        kind=_KINDS[outcome.kind],
-        line=attempt_line(attempt),
-        keep=keep[outcome.kind],
-        keep_cancelled=keep[OutcomeKind.CANCELLED],
-        wait=histogram_bucket(span_millis(attempt.started_at - claim.due_at)),
-        run=histogram_bucket(span_millis(attempt.ended_at - attempt.started_at)),
-        failed=attempt.ended in FAILED,
-        start_at=at,
-        start_in=wait,
-        error=attempt.died_of,
-        result=None if outcome.result is None else to_text(outcome.result),
-        is_repr=outcome.result_is_repr,
-        releases=outcome.releases,
+    return (
+        claim.id,
+        claim.fence,
+        # o done, f dead, c cancelled, r retry or l release.
+        _KINDS[outcome.kind],
+        attempt_line(attempt),
+        # How long the job is kept if it ends so, or as cancelled.
+        keep[outcome.kind],
+        keep[OutcomeKind.CANCELLED],
+        # Buckets of the histograms.
+        histogram_bucket(span_millis(attempt.started_at - claim.due_at)),
+        histogram_bucket(span_millis(attempt.ended_at - attempt.started_at)),
+        None if outcome.result is None else to_text(outcome.result),
     )
+
+
+def _rest(place: int, outcome: Outcome) -> Rest | None:
+    """None where there is nothing to tell."""
+    attempt = outcome.attempt
+    has_failed = attempt.ended in FAILED
+    if not (has_failed or attempt.error or outcome.start is not None or outcome.result_is_repr or outcome.releases):
+        return None
+    at, wait = split_start(outcome.start)
+    return Rest(place, has_failed, at, wait, attempt.died_of, outcome.result_is_repr, outcome.releases)
+
+
+def _array(values: Iterable[object]) -> str:
+    """An array of what needs no quotes."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _text_array(values: Sequence[str | None]) -> str:
+    """An array of texts; none of them holds a NUL, for no column of text can."""
+    if not values:
+        return "{}"
+    if None in values:
+        return "{" + ",".join("null" if value is None else f'"{_escape(value)}"' for value in values) + "}"
+    return '{"' + _escape("\0".join(map(str, values))).replace("\0", '","') + '"}'
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 @lru_cache(maxsize=1024)

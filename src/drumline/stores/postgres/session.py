@@ -30,7 +30,7 @@ from drumline.stores.postgres.step import Step, settle
 from drumline.stores.relational.ways import Again
 from drumline.stores.statements import Operation, run
 
-__all__ = ["Make", "Sessions"]
+__all__ = ["BEGIN_READING", "Make", "Sessions"]
 
 T = TypeVar("T")
 
@@ -42,7 +42,8 @@ _SHELF = 8
 # A step that a neighbour has disturbed is taken anew so often.
 _MOST_TRIES = 20
 _BEGIN = f"begin isolation level read committed; set local lock_timeout = '{LOCK_PATIENCE}s'; "
-_BEGIN_READING = "begin isolation level repeatable read read only; "
+# A page is a few rows of a large table, which the planner need not know to be large.
+BEGIN_READING = "begin isolation level repeatable read read only; set local enable_seqscan = off; "
 _NOW = "select {schema}.now_ms()"
 
 
@@ -72,7 +73,7 @@ class Sessions:
 
     def run_reading(self, make: Make[T], step: Step) -> T:
         """Run an operation that only reads, on one state of the store."""
-        return self._run(lambda connection: self._run_inside(connection, _BEGIN_READING, make, step), step)
+        return self._run(lambda connection: self._run_inside(connection, BEGIN_READING, make, step), step)
 
     # Life.
 

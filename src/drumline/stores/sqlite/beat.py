@@ -41,7 +41,7 @@ def beat(step: Step, info: ReplicaInfo, held: Sequence[ClaimRef]) -> Operation[B
 
 def expired(step: Step, limit: int) -> Operation[list[Claim]]:
     rows = yield Statement(WAYS.sql["find_expired"], {"now": step.now, "limit": limit})
-    return [as_claim(row) for row in rows]
+    return [as_claim(row, row[5]) for row in rows]
 
 
 def report(notes: Sequence[Note]) -> Operation[list[bool]]:

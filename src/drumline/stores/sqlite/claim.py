@@ -81,7 +81,7 @@ def is_promotion_due(step: Step) -> Operation[bool]:
 def find_claims(ids: Sequence[str]) -> Operation[list[Claim]]:
     """The live claims of those of the jobs that are running."""
     rows = yield Statement(_SQL["find_claims"], {"ids": json_text(ids)})
-    return [as_claim(row) for row in rows]
+    return [as_claim(row, row[5]) for row in rows]
 
 
 def _find_again(refs: list[tuple[str, int]]) -> Operation[list[Claim]]:
@@ -158,7 +158,7 @@ def _take(step: Step, replica: str, chosen: Mapping[str, int]) -> Operation[list
     taken: dict[str, Claim] = {}
     freed: list[dict[str, str]] = []
     for row in rows:
-        claim = taken[row[0]] = as_claim(row)
+        claim = taken[row[0]] = as_claim(row, row[5])
         if row[-2] == "p":
             freed.append({"task": claim.task, "key": row[17], "id": claim.id})
         if row[-1] >= 2 * KEPT_ATTEMPTS:

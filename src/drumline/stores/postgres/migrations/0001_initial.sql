@@ -14,47 +14,50 @@ create table {schema}.store (
 
 -- Unfinished jobs only: an ended one leaves for history in the statement that ends it. Instants are in milliseconds.
 create table {schema}.job (
-  id         uuid                primary key,
-  queue      text    collate "C" not null,
-  task       text    collate "C" not null,
-  -- d delayed, r ready, x running, b blocked: waits for another job to end
-  state      "char"              not null,
-  -- minus priority: lower comes first, so that one index direction serves
-  rank       smallint            not null,
+  -- What always has the same size comes first: it is found without a walk over what stands before it, and an update looks
+  -- at every column that an index names.
+  id         uuid                primary key with (fillfactor = 50),
   due        bigint              not null,
+  created    bigint              not null,
   fence      bigint              not null default 0,
+  -- how long a claim holds
+  term       bigint              not null,
   attempt    integer             not null default 0,
   -- how often in a row it was given back
   releases   integer             not null default 0,
-  -- how long a claim holds
-  term       bigint              not null,
+  -- how many attempts were closed
+  closed     integer             not null default 0,
+  -- minus priority: lower comes first, so that one index direction serves
+  rank       smallint            not null,
+  -- d delayed, r ready, x running, b blocked: waits for another job to end
+  state      "char"              not null,
   cancelling boolean             not null default false,
-  -- of the live claim; the lease is set exactly while the job is running
-  replica    text,
-  claimed    bigint,
-  lease      bigint,
-  token      text,
-  created    bigint              not null,
+  queue      text    collate "C" not null,
+  task       text    collate "C" not null,
   -- JSON, kept as written: jsonb would change numbers and the order of keys
   args       text                not null,
   options    text                not null,
+  source     text                not null,
+  -- JSON lines, one per closed attempt
+  attempts   text                not null default '',
+  -- of the live claim; the lease is set exactly while the job is running
+  lease      bigint,
+  claimed    bigint,
+  replica    text,
+  token      text,
+  waits_for  uuid,
+  schedule   text    collate "C",
+  tick       bigint,
   key        text    collate "C",
   key_window "char",
   key_span   bigint,
   tags       text,
   meta       text,
-  source     text                not null,
   origin     text,
-  schedule   text    collate "C",
-  tick       bigint,
-  waits_for  uuid,
   progress   text,
   user_error text,
   -- what the newest failed attempt died of
-  error      text,
-  -- JSON lines, one per closed attempt, and how many they are
-  attempts   text                not null default '',
-  closed     integer             not null default 0
+  error      text
 ) with (
   fillfactor = 70,
   autovacuum_vacuum_scale_factor = 0,
@@ -69,7 +72,8 @@ create index job_delayed on {schema}.job (due) where state = 'd';
 -- empty, would walk it once per outcome instead of using the primary key.
 create index job_running on {schema}.job (lease) where lease is not null;
 create index job_blocked on {schema}.job (waits_for) where waits_for is not null;
-create index job_created on {schema}.job (created, id);
+-- Not of running jobs: a claim would have to add to it.
+create index job_created on {schema}.job (created, id) where lease is null;
 create index job_schedule on {schema}.job (schedule, created, id) where schedule is not null;
 create index job_key on {schema}.job (key, created, id) where key is not null;
 
