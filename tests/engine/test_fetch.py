@@ -361,6 +361,21 @@ async def test_where_claims_are_quick_they_are_large_all_the_same():
     assert ahead.most == 40
 
 
+async def test_a_moment_in_which_nothing_ended_does_not_make_the_next_claim_small():
+    clock = ManualClock()
+    ahead = Ahead(clock)
+    clock.advance(1)
+    for _ in range(1000):
+        ahead.end()
+    ahead.answered(clock.monotonic())
+    clock.advance(0.025)
+    ahead.answered(clock.monotonic())
+    assert ahead.most == 30
+    clock.advance(0.1)
+    ahead.answered(clock.monotonic())
+    assert ahead.most == 0
+
+
 async def test_what_was_claimed_ahead_starts_when_a_slot_falls_free_without_asking_the_store(flood):
     waiting = await flood.begin()
     asked = len(flood.bench.claims)

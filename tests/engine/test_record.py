@@ -89,6 +89,62 @@ async def test_a_batch_has_a_largest_size_and_the_rest_follows_at_once(desk, kit
     assert [len(given[0]) for given in kit.wire.asked("finish")] == [2, 2, 1]
 
 
+async def test_beside_a_batch_on_its_way_another_is_written_only_if_it_is_a_whole_one(desk, kit, monkeypatch):
+    monkeypatch.setattr(record, "LARGEST_BATCH", 2)
+    hold = kit.wire.hold("finish")
+    desk.end(desk.start())
+    writing = asyncio.create_task(desk.recorder.step())
+    await eventually(lambda: hold.waiting)
+    desk.end(desk.start())
+    assert not desk.recorder.has_whole_batch
+    assert await desk.recorder.step_beside() is None
+    desk.end(desk.start())
+    assert desk.recorder.has_whole_batch
+    beside = asyncio.create_task(desk.recorder.step_beside())
+    await eventually(lambda: len(kit.wire.asked("finish")) == 2)
+    assert desk.recorder.backlog == 3
+    hold.let_go()
+    assert (await writing, await beside) == (None, 0)
+    assert [len(given[0]) for given in kit.wire.asked("finish")] == [1, 2]
+    assert (desk.recorder.idle, desk.recorder.stale_writes) == (True, 0)
+
+
+async def test_no_batch_goes_beside_words_that_have_to_be_written_before_it(desk, kit, monkeypatch):
+    monkeypatch.setattr(record, "LARGEST_BATCH", 1)
+    execution = desk.start()
+    execution.log("info", "last words", {})
+    desk.end(execution)
+    assert await desk.recorder.step_beside() is None
+    hold = kit.wire.hold("report")
+    writing = asyncio.create_task(desk.recorder.step())
+    await eventually(lambda: hold.waiting)
+    assert await desk.recorder.step_beside() is None
+    hold.let_go()
+    await writing
+    assert desk.operations() == ["report", "finish"]
+
+
+async def test_of_two_batches_on_their_way_the_one_that_fails_is_kept(desk, kit, monkeypatch):
+    monkeypatch.setattr(record, "LARGEST_BATCH", 2)
+    hold = kit.wire.hold("finish")
+    executions = [desk.start() for _ in range(4)]
+    for execution in executions[:2]:
+        desk.end(execution)
+    writing = asyncio.create_task(desk.recorder.step())
+    await eventually(lambda: hold.waiting)
+    for execution in executions[2:]:
+        desk.end(execution)
+    kit.wire.fail("finish", times=1)
+    with pytest.raises(StoreUnreachable):
+        await desk.recorder.step_beside()
+    hold.let_go()
+    assert await writing == 0
+    assert desk.recorder.backlog == 2
+    assert await desk.recorder.step() is None
+    assert {kit.state(execution.claim.id) for execution in executions} == {"done"}
+    assert desk.recorder.stale_writes == 0
+
+
 async def test_an_execution_is_held_until_its_outcome_is_written(desk, kit):
     execution = desk.start()
     desk.end(execution)

@@ -17,6 +17,9 @@ LONGEST_WAIT = 0.25
 # A job costs a store less in a large claim than in a small one: where a claim takes less than this, it is as large as
 # if it took so long.
 LEAST_CLAIM = 0.02
+# A rate at which slots fell free fades within so many seconds: a moment in which all of them waited for the store tells
+# nothing of the tasks.
+FADES = 0.1
 
 
 class Ahead:
@@ -28,6 +31,7 @@ class Ahead:
         self.most = 0
         self._clock = clock
         self._ended = 0
+        self._rate = 0.0
         self._since = clock.monotonic()
 
     def end(self) -> None:
@@ -38,8 +42,10 @@ class Ahead:
         """A claim that was asked for then has been answered now."""
         now = self._clock.monotonic()
         elapsed, took = now - self._since, now - asked
+        fading = self._rate * max(1 - elapsed / FADES, 0)
+        self._rate = max(self._ended / elapsed, fading) if elapsed > 0 else fading
         # Twice, so that the slots are busy while the next claim is on its way.
-        self.most = min(int(2 * max(took, LEAST_CLAIM) * self._ended / elapsed), MOST_AHEAD) if elapsed > 0 else 0
+        self.most = min(int(2 * max(took, LEAST_CLAIM) * self._rate), MOST_AHEAD)
         self._ended, self._since = 0, now
 
     def missing(self, room: int) -> int:

@@ -122,8 +122,8 @@ class Crew:
             replica=self.id,
             queues=self.served,
             tasks=self._tasks_by_executor(),
-            # While one batch is written, the next comes together.
-            most_unwritten=2 * max(options.concurrency, LARGEST_BATCH),
+            # While two batches are written, the next comes together.
+            most_unwritten=3 * max(options.concurrency, LARGEST_BATCH),
             poll=self.hints.poll_interval,
             clock=self._clock,
             rules=self.rules,
@@ -209,6 +209,7 @@ class Crew:
         self._standing_by = self._loop("standby", self.standby.step)
         self._ticking = self._loop("ticker", self.ticker.step)
         self._recording = self._loop("record", self.recorder.step)
+        self._recording_beside = self._loop("record beside", self.recorder.step_beside)
         self._deadlines = self._loop("deadlines", self.deadlines.step)
         self._cleaning = self._loop("janitor", self.janitor.step)
         self._looking = self._loop("lookout", self.lookout.step)
@@ -303,6 +304,8 @@ class Crew:
 
     def _on_outcome(self) -> None:
         self._recording.wake()
+        if self.recorder.has_whole_batch:
+            self._recording_beside.wake()
 
     def _on_free(self) -> None:
         """A slot is usable again whose job was given up long before."""

@@ -1,7 +1,8 @@
 """Recording: how executions ended, through the verdict, into the store, in batches.
 
-Nobody waits for company: what has come together while one batch was being written is the next one. What running jobs
-say of themselves goes the same way, and before the outcome of the job that said it: after its end it would be refused.
+Nobody waits for company: what has come together while one batch was being written is the next one. In a flood, where a
+whole batch has, it is written beside the first. What running jobs say of themselves goes the same way, and before the
+outcome of the job that said it: after its end it would be refused.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Recorder:
         self._on_outcome = on_outcome
         self._on_written = on_written
         self._loop = asyncio.get_running_loop()
+        # All that are unwritten, and of them those that are not on their way.
         self._outcomes: dict[ClaimRef, Outcome] = {}
+        self._due: dict[ClaimRef, Outcome] = {}
         self._notes: list[Note] = []
         self._talking: dict[ClaimRef, Execution] = {}
         self._words_at = float("-inf")
@@ -84,15 +87,16 @@ class Recorder:
             self._on_written()
             return
         kept = without_secrets(execution.definition, execution.claim.args, ending)
-        self._outcomes[execution.ref] = verdict(
-            execution.claim, kept, by=self._by, started_at=execution.started_at, ended_at=execution.now()
-        )
-        self._on_outcome()
+        outcome = verdict(execution.claim, kept, by=self._by, started_at=execution.started_at, ended_at=execution.now())
+        self._add(execution.ref, outcome)
 
     def give_back(self, claim: Claim) -> None:
         """Release a claim that never came to run here."""
         at = claim.claimed_at
-        self._outcomes[claim.ref] = verdict(claim, Stopped(), by=self._by, started_at=at, ended_at=at)
+        self._add(claim.ref, verdict(claim, Stopped(), by=self._by, started_at=at, ended_at=at))
+
+    def _add(self, ref: ClaimRef, outcome: Outcome) -> None:
+        self._outcomes[ref] = self._due[ref] = outcome
         self._on_outcome()
 
     def listen(self, execution: Execution) -> None:
@@ -114,16 +118,29 @@ class Recorder:
 
     async def step(self) -> float | None:
         """Write one batch."""
-        batch = dict(islice(self._outcomes.items(), LARGEST_BATCH))
         pause = self._words_at + WORDS_EVERY - self._clock.monotonic()
-        if not batch and pause > 0:
+        if not self._due and pause > 0:
             return pause if self._talking else None
+        # Before words are waited for: what has ended by now has said its last.
+        batch = dict(islice(self._due.items(), LARGEST_BATCH))
         self._collect_words()
         if self._notes:
             await self._write_words()
         if batch:
             await self._write_outcomes(batch)
-        return None if self.idle else 0
+        return 0 if self._due or self._notes or self._talking else None
+
+    async def step_beside(self) -> float | None:
+        """Write one more batch while another is on its way, if it is a whole one and nothing has to go before it."""
+        if not self.has_whole_batch or self._notes or self._talking:
+            return None
+        await self._write_outcomes(dict(islice(self._due.items(), LARGEST_BATCH)))
+        return 0
+
+    @property
+    def has_whole_batch(self) -> bool:
+        """Whether so much waits to be written that it should not wait for what is on its way."""
+        return len(self._due) >= LARGEST_BATCH
 
     def _collect_words(self) -> None:
         while self._talking:
@@ -159,11 +176,21 @@ class Recorder:
         return kept
 
     async def _write_outcomes(self, batch: dict[ClaimRef, Outcome]) -> None:
+        for ref in batch:
+            del self._due[ref]
+        try:
+            await self._write(batch)
+        except BaseException:
+            # It may come back, or be mended: nothing is given up.
+            self._due = {ref: outcome for ref, outcome in batch.items() if ref in self._outcomes} | self._due
+            raise
+        self._on_written()
+
+    async def _write(self, batch: dict[ClaimRef, Outcome]) -> None:
         failpoint("finish.before")
         try:
             answers = await self._store.finish([*batch.values()])
         except StoreError:
-            # It may come back, or be mended: nothing is given up.
             raise
         except Exception:  # noqa: BLE001 - said of the one outcome that it is about
             await self._write_one_by_one(batch)
@@ -171,7 +198,6 @@ class Recorder:
             failpoint("finish.answered")
             for (ref, outcome), applied in zip(batch.items(), answers, strict=True):
                 self._settle(ref, outcome, applied=applied)
-        self._on_written()
 
     async def _write_one_by_one(self, batch: dict[ClaimRef, Outcome]) -> None:
         """Find the outcome that cannot be written, and let its attempt count as failed."""

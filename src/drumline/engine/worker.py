@@ -111,7 +111,7 @@ class Worker(Crew):
 
     async def _serve(self) -> bool:
         """Run the loops until it is time to stop, and then down in good order; say whether we were cancelled."""
-        loops = [self._recording, self._deadlines, self._cleaning, self._looking]
+        loops = [self._recording, self._recording_beside, self._deadlines, self._cleaning, self._looking]
         async with asyncio.TaskGroup() as group:
             if self._options.drain:
                 loops.append(self._draining)
