@@ -195,13 +195,18 @@ class Runner:
             return Misfit(failure(misfit))
         context = context_of(execution.claim, execution, self.state)
         active.set(context)
-        call = partial(definition.function, *((context,) if definition.takes_context else ()), *args, **kwargs)
-        run = (
-            call
-            if definition.executor is Executor.COROUTINE
-            else partial(self._pool.run, partial(_call_in_thread, execution, call))
-        )
-        value = await wrap_run(self._around, context, run)()
+        if definition.takes_context:
+            args = (context, *args)
+        if definition.executor is Executor.COROUTINE and not self._around:
+            value = await definition.function(*args, **kwargs)
+        else:
+            call = partial(definition.function, *args, **kwargs)
+            run = (
+                call
+                if definition.executor is Executor.COROUTINE
+                else partial(self._pool.run, partial(_call_in_thread, execution, call))
+            )
+            value = await wrap_run(self._around, context, run)()
         if execution.reason is not None and execution.reason in _FINAL:
             return _interrupted(execution)
         return Returned(*encode_result(value))

@@ -17,7 +17,7 @@ __all__ = ["ANY_QUEUE", "Claim", "ClaimRef", "Claimed", "Note", "Share"]
 ANY_QUEUE = "*"
 
 
-class ClaimRef(msgspec.Struct, frozen=True, gc=False):
+class ClaimRef(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """Which claim: the job, and the fence under which it was claimed.
 
     The fence grows with every claim of the job and never repeats, not even when a claim was lost in a crash of the

@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Protocol
 
+import msgspec
+
 from drumline.errors import BadOption
 from drumline.model.job import Progress, Source
 
@@ -53,90 +55,58 @@ class _Detached:
         """Nobody is to be told."""
 
 
-class Context:
+class Context(msgspec.Struct, kw_only=True, eq=False):
     """What a task knows of its job."""
 
-    __slots__ = (
-        "_sink",
-        "attempt",
-        "fence",
-        "job_id",
-        "max_attempts",
-        "meta",
-        "queue",
-        "schedule",
-        "source",
-        "state",
-        "tags",
-        "task",
-        "tick",
-    )
-
-    def __init__(
-        self,
-        *,
-        job_id: str = "",
-        task: str = "",
-        queue: str = "",
-        attempt: int = 0,
-        max_attempts: int = 0,
-        fence: int = 0,
-        tags: tuple[str, ...] = (),
-        meta: Mapping[str, Any] | None = None,
-        source: Source = Source.MANUAL,
-        schedule: str | None = None,
-        tick: datetime | None = None,
-        state: Any = None,
-        sink: Sink | None = None,
-    ) -> None:
-        self.job_id = job_id
-        self.task = task
-        self.queue = queue
-        self.attempt = attempt
-        self.max_attempts = max_attempts
-        self.fence = fence
-        self.tags = tags
-        self.meta = meta or {}
-        self.source = source
-        # The schedule that made the job, and the instant this run is for, in the schedule's zone.
-        self.schedule = schedule
-        self.tick = tick
-        # What the app's lifespan yielded in this process.
-        self.state = state
-        self._sink: Sink = sink or _Detached()
+    job_id: str = ""
+    task: str = ""
+    queue: str = ""
+    attempt: int = 0
+    max_attempts: int = 0
+    fence: int = 0
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = {}
+    source: Source = Source.MANUAL
+    # The schedule that made the job, and the instant this run is for, in the schedule's zone.
+    schedule: str | None = None
+    tick: datetime | None = None
+    # What the app's lifespan yielded in this process.
+    state: Any = None
+    # Not for tasks.
+    sink: Sink = _Detached()
 
     @property
     def stopping(self) -> bool:
         """This replica is being stopped: long work should come to an end."""
-        return self._sink.stopping
+        return self.sink.stopping
 
     @property
     def cancelled(self) -> bool:
         """Somebody asked for this job to be cancelled."""
-        return self._sink.cancelled
+        return self.sink.cancelled
 
     @property
     def held(self) -> bool:
         """Whether this replica still holds the job; if not, its result will be refused."""
-        return self._sink.held
+        return self.sink.held
 
     def log(self, message: str, level: str = "info", **fields: Any) -> None:
         """Add a line to the job's log, visible while the task runs."""
         if level not in LEVELS:
             raise BadOption("level", f"one of {', '.join(LEVELS)}", level, "ctx.log")
-        self._sink.log(level, message, fields)
+        self.sink.log(level, message, fields)
 
     async def progress(self, value: float, message: str = "") -> None:
         """Say how far the job is, 0 to 1."""
-        self._sink.progress(Progress(value, message))
+        self.sink.progress(Progress(value, message))
 
     def progress_sync(self, value: float, message: str = "") -> None:
         """The same, from code that is not async."""
-        self._sink.progress(Progress(value, message))
+        self.sink.progress(Progress(value, message))
 
     def user_error(self, message: str) -> None:
         """Leave a text for the person for whom the job runs; the raw error is never shown to them."""
-        self._sink.user_error(message)
+        self.sink.user_error(message)
 
 
 # Set by the engine around each run of a task.

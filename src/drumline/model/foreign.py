@@ -23,6 +23,7 @@ __all__ = [
     "fields_of",
     "foreign_types",
     "is_pydantic",
+    "types_inside",
 ]
 
 # What `encoder` raises for a value that cannot be written, besides RecursionError.
@@ -91,6 +92,15 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 def foreign_types(annotation: Any) -> Iterator[type]:
     """The classes inside an annotation that neither msgspec nor this module can carry."""
+    return (
+        node.cls
+        for node in types_inside(annotation)
+        if isinstance(node, kinds.CustomType) and not is_pydantic(node.cls)
+    )
+
+
+def types_inside(annotation: Any) -> Iterator[kinds.Type]:
+    """The types that an annotation is made of, as msgspec describes them."""
     waiting: list[Any] = [kinds.type_info(annotation)]
     seen: set[int] = set()
     while waiting:
@@ -100,8 +110,8 @@ def foreign_types(annotation: Any) -> Iterator[type]:
         elif isinstance(node, kinds.Type | kinds.Field) and id(node) not in seen:
             # A type may contain itself.
             seen.add(id(node))
-            if isinstance(node, kinds.CustomType) and not is_pydantic(node.cls):
-                yield node.cls
+            if isinstance(node, kinds.Type):
+                yield node
             waiting.extend(getattr(node, name) for name in node.__struct_fields__)
 
 

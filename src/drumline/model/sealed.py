@@ -26,6 +26,7 @@ __all__ = [
 
 _SEALED = b'"drumline:sealed:1:'
 _SPOILED = b'"drumline:spoiled:1:'
+_MARKS = (_SEALED, _SPOILED)
 
 
 class Scope(StrEnum):
@@ -78,12 +79,12 @@ def is_spoiled(body: bytes) -> bool:
 
 def find_fault(body: bytes) -> str:
     """Why the body cannot be read here, as the end of a sentence; an empty text if it can."""
+    if not body.startswith(_MARKS):
+        return ""
     if is_sealed(body):
         return f"encrypted with key {split(body)[0]}, which is not in the key ring of this process"
-    if is_spoiled(body):
-        key = body[len(_SPOILED) : -1].decode()
-        return f"encrypted with key {key}, and no longer what was written: changed, or moved here from elsewhere"
-    return ""
+    key = body[len(_SPOILED) : -1].decode()
+    return f"encrypted with key {key}, and no longer what was written: changed, or moved here from elsewhere"
 
 
 def read_body(body: bytes) -> Any:

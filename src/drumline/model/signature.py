@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import inspect as kinds
 
 from drumline.errors import BadOption
 from drumline.model.context import Context
-from drumline.model.foreign import foreign_types
+from drumline.model.foreign import foreign_types, types_inside
 from drumline.model.secret import NO_MARKS, Marks, is_secret_type, secret_fields
 
 __all__ = ["Parameter", "Signature", "describe", "find_code", "is_unresolved", "read_signature"]
@@ -96,6 +97,7 @@ def _read(
     option = f"parameter {entry.name}"
     try:
         annotation = _resolve(entry.annotation, function, scope)
+        holds_context = any(_leads_to_context(node) for node in types_inside(annotation))
         foreign = next(foreign_types(annotation), None)
     except NameError as error:
         expected = "annotated with names that are defined (not only imported under TYPE_CHECKING)"
@@ -103,13 +105,17 @@ def _read(
     except (TypeError, ValueError, SyntaxError) as error:
         reason = str(error).partition(" - type ")[0].replace("`", "")
         raise BadOption(option, f"of a type that JSON can carry ({reason})", entry.annotation, where) from error
-    if foreign is not None and issubclass(foreign, Context):
+    if holds_context:
         raise BadOption(option, "the first one, by position, to be given the Context", describe(annotation), where)
     parameter = Parameter(entry.name, annotation, entry.kind, entry.default)
     # One with a default need not be sent; it is refused when it is.
     if foreign is not None and parameter.is_required:
         raise BadOption(option, "of a type that can travel as JSON", describe(annotation), where)
     return parameter
+
+
+def _leads_to_context(node: kinds.Type) -> bool:
+    return isinstance(node, kinds.StructType) and issubclass(node.cls, Context)
 
 
 def _resolve(annotation: Any, function: Callable[..., Any], scope: Mapping[str, Any] | None) -> Any:

@@ -26,7 +26,7 @@ import msgspec
 
 from drumline.model.claim import Claim
 from drumline.model.job import Attempt, Failure, Start
-from drumline.model.outcome import Outcome
+from drumline.model.outcome import Outcome, OutcomeKind
 from drumline.policy.retry import wait_after
 
 __all__ = [
@@ -109,7 +109,7 @@ def verdict(claim: Claim, ending: Ending, *, by: str, started_at: datetime, ende
     if isinstance(ending, Returned):
         # First, and without more ado: nearly every job ends so.
         line = Attempt(claim.attempt, claim.fence, claim.replica, by, started_at, ended_at, "done")
-        return Outcome.done(claim, line, ending.result, is_repr=ending.is_repr)
+        return Outcome(claim, OutcomeKind.DONE, line, None, ending.result, ending.is_repr)
 
     def closed(ended: str, error: Failure | None = None) -> Attempt:
         return Attempt(claim.attempt, claim.fence, claim.replica, by, started_at, ended_at, ended, error)

@@ -14,7 +14,7 @@ that a job that came late, with an older due time, is seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from drumline.clock import Clock, SystemClock
@@ -67,14 +67,15 @@ class Floors:
             for band in _bands(lane, floors)
         ]
 
-    def note(self, queue: str, began: float, claims: Iterable[Claim], *, is_full: bool) -> None:
+    def note(self, queue: str, began: float, claims: Sequence[Claim], *, is_full: bool) -> None:
         """After a look: remember where it ended, and how long it took."""
-        for claim in claims:
-            self._taken += 1
+        self._taken += len(claims)
+        last = {(claim.queue, claim.task, claim.options.priority): claim for claim in claims}
+        for (lane_queue, task, priority), claim in last.items():
             if len(self._lanes) > _MOST_LANES:
                 self._lanes.clear()
-            floors = self._lanes.setdefault((claim.queue, claim.task), {})
-            floors[-claim.options.priority] = (to_millis(claim.due_at), claim.id)
+            floors = self._lanes.setdefault((lane_queue, task), {})
+            floors[-priority] = (to_millis(claim.due_at), claim.id)
         took = self._timer.monotonic() - began
         if is_full and took > _SLOW and self._taken >= _FEWEST:
             self._until[queue] = self._timer.monotonic() + min(_TIMES * took, _LONGEST)

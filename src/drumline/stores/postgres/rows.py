@@ -13,7 +13,7 @@ from drumline.model.instant import millis, to_millis
 from drumline.model.job import JobState, NewJob, Start
 from drumline.model.options import JobOptions, encode_options
 from drumline.model.outcome import Outcome, OutcomeKind
-from drumline.model.query import histogram_bucket
+from drumline.model.query import HISTOGRAM_MILLIS, histogram_bucket
 from drumline.stores.base import SHORTEST_KEEP_MILLIS
 from drumline.stores.rows import ENDS, FAILED, attempt_line, json_text, span_millis, window_letter
 
@@ -68,6 +68,7 @@ class Rest(msgspec.Struct, omit_defaults=True):
 
 
 _KINDS = {**ENDS, OutcomeKind.RETRY: "r", OutcomeKind.RELEASE: "l"}
+_BUCKETS = [str(bucket) for bucket in range(len(HISTOGRAM_MILLIS) + 1)]
 
 
 def waiting_state(letter: str) -> JobState:
@@ -141,7 +142,7 @@ def outcome_columns(outcomes: Sequence[Outcome], places: Sequence[int]) -> dict[
     ids, fences, kinds, lines, keeps, keeps_cancelled, waits, runs, results = columns
     rests = (_rest(place, outcomes[place]) for place in places)
     return {
-        "places": _array(places),
+        "places": _array(map(str, places)),
         "ids": _array(ids),
         "fences": _array(fences),
         "kinds": _array(kinds),
@@ -156,11 +157,12 @@ def outcome_columns(outcomes: Sequence[Outcome], places: Sequence[int]) -> dict[
 
 
 def _outcome_row(outcome: Outcome) -> tuple[Any, ...]:
+    """As texts, but for a result that there is not."""
     claim, attempt = outcome.claim, outcome.attempt
     keep = _kept(claim.options)
     return (
         claim.id,
-        claim.fence,
+        str(claim.fence),
         # o done, f dead, c cancelled, r retry or l release.
         _KINDS[outcome.kind],
         attempt_line(attempt),
@@ -168,8 +170,8 @@ def _outcome_row(outcome: Outcome) -> tuple[Any, ...]:
         keep[outcome.kind],
         keep[OutcomeKind.CANCELLED],
         # Buckets of the histograms.
-        histogram_bucket(span_millis(attempt.started_at - claim.due_at)),
-        histogram_bucket(span_millis(attempt.ended_at - attempt.started_at)),
+        _BUCKETS[histogram_bucket(span_millis(attempt.started_at - claim.due_at))],
+        _BUCKETS[histogram_bucket(span_millis(attempt.ended_at - attempt.started_at))],
         None if outcome.result is None else to_text(outcome.result),
     )
 
@@ -184,9 +186,9 @@ def _rest(place: int, outcome: Outcome) -> Rest | None:
     return Rest(place, has_failed, at, wait, attempt.died_of, outcome.result_is_repr, outcome.releases)
 
 
-def _array(values: Iterable[object]) -> str:
+def _array(values: Iterable[str]) -> str:
     """An array of what needs no quotes."""
-    return "{" + ",".join(map(str, values)) + "}"
+    return "{" + ",".join(values) + "}"
 
 
 def _text_array(values: Sequence[str | None]) -> str:
@@ -203,13 +205,13 @@ def _escape(text: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _kept(options: JobOptions) -> dict[OutcomeKind, int]:
+def _kept(options: JobOptions) -> dict[OutcomeKind, str]:
     """For how many milliseconds a job is kept, by how it ends."""
     retention = options.retention
-    spans: Sequence[tuple[OutcomeKind, timedelta]] = (
-        (OutcomeKind.DONE, retention.done),
-        (OutcomeKind.DEAD, retention.dead),
-        (OutcomeKind.CANCELLED, retention.cancelled),
-    )
-    kept: dict[OutcomeKind, Any] = {kind: max(span_millis(span), SHORTEST_KEEP_MILLIS) for kind, span in spans}
-    return {OutcomeKind.RETRY: 0, OutcomeKind.RELEASE: 0, **kept}
+    spans = {
+        OutcomeKind.DONE: retention.done,
+        OutcomeKind.DEAD: retention.dead,
+        OutcomeKind.CANCELLED: retention.cancelled,
+    }
+    kept = {kind: str(max(span_millis(span), SHORTEST_KEEP_MILLIS)) for kind, span in spans.items()}
+    return {OutcomeKind.RETRY: "0", OutcomeKind.RELEASE: "0", **kept}
