@@ -65,7 +65,7 @@ class Sessions:
 
     def run_statement(self, make: Make[T], step: Step) -> T:
         """Run an operation whose statements are steps of their own."""
-        return self._run(lambda connection: run(self._bind(connection.cursor()), make(step)), step)
+        return self._run(lambda connection: run(Bound(connection, self._place), make(step)), step)
 
     def run_step(self, make: Make[T], step: Step) -> T:
         """Run an operation as one step: all of it, or nothing. The step may be begun anew."""
@@ -167,15 +167,12 @@ class Sessions:
         while cursor.nextset():
             pass
         step.begin(_only(cursor.fetchall()))
-        bound = self._bind(cursor)
+        bound = Bound(connection, self._place)
         answer = run(bound, make(step))
         run(bound, settle(step))
         failpoint("store.before_commit")
         connection.commit()
         return answer
-
-    def _bind(self, cursor: Any) -> Bound:
-        return Bound(cursor, self._place, is_ours=True)
 
     def _clear_shelf(self) -> None:
         with self._lock:
