@@ -3,7 +3,9 @@
 import asyncio
 import os
 import resource
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import psycopg
@@ -15,8 +17,8 @@ from drumline.model.job import Enqueued, JobState
 from drumline.model.query import JobFilter, Keep
 from drumline.stores.base import topic
 from drumline.stores.open import open_store
-from drumline.stores.postgres import PostgresStore
-from tests.support.build import BY, REPLICA, done, new_job, new_schedule, tick_at, unique
+from drumline.stores.postgres import PostgresStore, session
+from tests.support.build import BY, REPLICA, done, new_job, new_schedule, note, tick_at, unique
 from tests.support.postgres import Server, new_server, shared_url
 from tests.support.waiting import eventually
 
@@ -54,6 +56,34 @@ def test_a_restart_between_two_steps_is_not_noticed(server, store, how):
     (claim, *_) = store.claim(REPLICA, [Share("*", 100)], 100, ["job"], how).run().claims[-1:]
     assert claim.id == answer.id
     assert store.finish([done(claim)]).run() == [True]
+
+
+@pytest.mark.asyncio
+async def test_who_falls_asleep_inside_a_step_does_not_keep_its_job_from_the_fleet(server, store, monkeypatch):
+    store.enqueue([new_job()]).run()
+    (claim, *_) = store.claim(REPLICA, [Share("*", 100)], 100, ["job"], "asleep").run().claims[-1:]
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("update drumline.job set lease = 1 where id = %s::uuid", [claim.id])
+    asleep, woken = threading.Event(), threading.Event()
+
+    def sleep_once(place: str) -> None:
+        if place == "store.before_commit" and not asleep.is_set():
+            asleep.set()
+            assert woken.wait(30)
+
+    begin = session._BEGIN.replace("session_timeout = '10s'", "session_timeout = '200ms'")  # noqa: SLF001
+    assert "200ms" in begin
+    monkeypatch.setattr(session, "_BEGIN", begin)
+    monkeypatch.setattr(session, "failpoint", sleep_once)
+    with ThreadPoolExecutor(1) as sleeper:
+        said = sleeper.submit(lambda: store.report([note(claim, progress=0.5)]).run())
+        try:
+            assert asleep.wait(30)
+            await eventually(lambda: claim.ref in [lost.ref for lost in store.expired(100).run()])
+        finally:
+            woken.set()
+        # It begins its step anew, and the claim is still its own.
+        assert said.result(30) == [True]
 
 
 def test_a_due_job_that_somebody_has_locked_is_not_asked_for_without_a_pause(server, store):

@@ -62,7 +62,7 @@ _PARAMETER = re.compile(r"%\((\w+)\)s")
 # By psycopg's count: a statement is prepared where that is asked for.
 _NEVER_BY_ITSELF = 2**31
 # The server is there, but cannot do it now: it starts, stops, is a standby, or somebody holds a lock.
-_AWAY = frozenset(("25006", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "53300", "53200", "53400"))
+_AWAY = frozenset(("25006", "25P03", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "53300", "53200", "53400"))
 _FOREIGN_SCHEMA = frozenset(("3F000", "42P01", "42703", "42883"))
 _ADVICE = {
     "28": "the server refuses this user: look at user, password and pg_hba.conf",

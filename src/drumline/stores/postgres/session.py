@@ -41,7 +41,12 @@ _THREADS = 8
 _SHELF = 8
 # A step that a neighbour has disturbed is taken anew so often.
 _MOST_TRIES = 20
-_BEGIN = f"begin isolation level read committed; set local lock_timeout = '{LOCK_PATIENCE}s'; "
+# Who falls asleep between two statements would keep what it has locked, and others pass that over: the server ends it.
+_IDLE_PATIENCE = "10s"
+_BEGIN = (
+    f"begin isolation level read committed; set local lock_timeout = '{LOCK_PATIENCE}s'; "
+    f"set local idle_in_transaction_session_timeout = '{_IDLE_PATIENCE}'; "
+)
 # A page is a few rows of a large table, which the planner need not know to be large.
 BEGIN_READING = "begin isolation level repeatable read read only; set local enable_seqscan = off; "
 _NOW = "select {schema}.now_ms()"
