@@ -145,6 +145,20 @@ async def test_of_two_batches_on_their_way_the_one_that_fails_is_kept(desk, kit,
     assert desk.recorder.stale_writes == 0
 
 
+async def test_a_claim_that_is_given_back_twice_is_written_once(desk, kit):
+    claim = kit.claim_one(kit.task(greet))
+    hold = kit.wire.hold("finish")
+    desk.recorder.give_back(claim)
+    writing = asyncio.create_task(desk.recorder.step())
+    await eventually(lambda: hold.waiting)
+    desk.recorder.give_back(claim)
+    hold.let_go()
+    assert await writing is None
+    assert await desk.recorder.step() is None
+    assert len(kit.wire.asked("finish")) == 1
+    assert (desk.recorder.idle, desk.recorder.stale_writes) == (True, 0)
+
+
 async def test_an_execution_is_held_until_its_outcome_is_written(desk, kit):
     execution = desk.start()
     desk.end(execution)

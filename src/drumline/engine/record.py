@@ -96,6 +96,9 @@ class Recorder:
         self._add(claim.ref, verdict(claim, Stopped(), by=self._by, started_at=at, ended_at=at))
 
     def _add(self, ref: ClaimRef, outcome: Outcome) -> None:
+        if ref in self._outcomes:
+            # Decided, and perhaps on its way: beats tell of an unknown claim until it is written.
+            return
         self._outcomes[ref] = self._due[ref] = outcome
         self._on_outcome()
 
