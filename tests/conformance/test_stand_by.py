@@ -2,6 +2,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+import pytest_asyncio
 
 from drumline.model.claim import ANY_QUEUE, Share
 from drumline.model.job import JobState
@@ -14,9 +15,12 @@ ALL = [Share(ANY_QUEUE, 1)]
 TASKS = ["job"]
 
 
-@pytest.fixture(autouse=True)
-def _alive(rig):
+@pytest_asyncio.fixture(autouse=True)
+async def _at_work(rig):
+    """The replica has said that it is alive, and listens."""
     rig.store.beat(replica_info(), []).run()
+    async with rig.store.wakeups(lambda _: None):
+        yield
 
 
 def stand_by(rig, token="t", seconds=20.0, replica=REPLICA):

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.asyncio
 class Waiting(MemoryStore):
     """Claims that stand by are made when the bell rings, or somebody uses up their token. Hints are not told."""
 
+    tells_of_all = True
+
     def __init__(self, clock):
         super().__init__(clock)
         self.bell = asyncio.Event()
@@ -85,6 +87,15 @@ async def test_what_stands_by_asks_for_one_job_of_all_that_is_served(waiting_kit
         await eventually(lambda: kit.memory.standing)
     (queues, tasks, seconds), *_ = kit.memory.standing
     assert (queues, tasks, seconds) == ((Share("a", 1), Share("b", 1)), ("work",), 14.0)
+
+
+async def test_where_jobs_come_without_a_word_nothing_stands_by_for_longer_than_a_look_may_wait(waiting_kit):
+    kit = waiting_kit
+    kit.memory.tells_of_all = False
+    async with kit.working(poll_interval=timedelta(seconds=7)):
+        await eventually(lambda: kit.memory.standing)
+    (*_, seconds), *_ = kit.memory.standing
+    assert seconds == 7.0
 
 
 async def test_more_jobs_than_one_are_looked_for_once_the_first_has_come(waiting_kit):

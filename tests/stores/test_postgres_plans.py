@@ -12,7 +12,7 @@ from drumline.clock import fresh_id
 from drumline.model.claim import Share
 from drumline.model.query import JobFilter
 from drumline.stores.postgres import PostgresStore, beat, finish
-from drumline.stores.postgres.claim import Asked, claim, promote
+from drumline.stores.postgres.claim import Asked, claim, promote, take_new
 from drumline.stores.postgres.floors import Floors
 from drumline.stores.postgres.plain import enqueue_plain
 from drumline.stores.postgres.session import BEGIN_READING
@@ -127,6 +127,16 @@ def test_finish_and_beat_read_the_claimed_jobs_only(backlog):
     (plan,) = backlog.explain(beat.beat(replica_info(), [claim.ref for claim in claims]))
     assert plan.whole_scans() == []
     assert plan.rows_read("job") <= 4 * LIMIT
+
+
+def test_who_stands_by_reads_the_job_it_hears_of_and_no_other(backlog):
+    backlog.store.counts().run()
+    job = new_job()
+    backlog.store.enqueue([job]).run()
+    asked = Asked(REPLICA, [Share("*", 1)], 1, ("job",), fresh_id(), fresh_id(), Floors())
+    (plan,) = backlog.explain(take_new(Step(), asked, job.id, 0))
+    assert plan.whole_scans() == []
+    assert plan.rows_read("job") <= 3, "locked, changed, and the next delayed one"
 
 
 def test_expired_reads_the_index_of_leases_without_a_sort_of_the_backlog(backlog):

@@ -137,8 +137,10 @@ class Crew:
             self._store,
             self.fetcher,
             replica=self.id,
-            # What comes meanwhile is not missed; but without hints, only the time tells what others have left.
-            seconds=lambda: (2 if self.hints.is_hearing else 1) * self.hints.poll_interval(),
+            # Where nothing that comes is missed. But without hints, only the time tells what others have left.
+            seconds=lambda: (
+                (2 if self._store.tells_of_all and self.hints.is_hearing else 1) * self.hints.poll_interval()
+            ),
             # One that stands by would hide claims whose reply was lost, and is not waited for when all is done.
             may=lambda: not (self._unknown or self._options.drain),
             on_answer=self._on_written,

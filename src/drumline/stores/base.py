@@ -130,6 +130,9 @@ class Store(Protocol):
     # Which kind: memory, sqlite, postgres or redis.
     kind: str
 
+    # Whether no job comes without a word to those who stand by: meanwhile it is looked at less often.
+    tells_of_all: bool
+
     # Life.
 
     def migrate(self) -> Op[None]:

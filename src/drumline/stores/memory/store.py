@@ -34,6 +34,7 @@ class MemoryStore:
     """A store that lives and dies with its process."""
 
     kind = "memory"
+    tells_of_all = False
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()

@@ -38,6 +38,7 @@ __all__ = [
     "look_at_clock",
     "promote",
     "row_claim",
+    "take_new",
 ]
 
 _SQL = read_statements(__package__, "claim.sql")
@@ -102,6 +103,18 @@ def claim(step: Step, asked: Asked, latest: int) -> Operation[Claimed]:
         look = yield from _look(asked, Share(ANY_QUEUE, 0), 0, regardless=False)
     step.now = look.now
     return Claimed(claims=claims, now=from_millis(look.now), next_due=instant_or_none(look.next_due))
+
+
+def take_new(step: Step, asked: Asked, job_id: str, latest: int) -> Operation[Claimed | None]:
+    """Take this job, which has just come; None if it is not to be had so."""
+    if step.tries and (claims := (yield from _find_again(asked.token))):
+        return Claimed(claims=claims, now=claims[0].claimed_at, next_due=None)
+    params = {"id": job_id, "latest": latest, "replica": asked.replica, "token": asked.token, "call": asked.call}
+    rows = yield Statement(_SQL["take_new"], params)
+    if not rows:
+        return None
+    claim = row_claim(rows[0])
+    return Claimed(claims=[claim], now=claim.claimed_at, next_due=instant_or_none(rows[0][-1]))
 
 
 def promote() -> Operation[tuple[int, int]]:

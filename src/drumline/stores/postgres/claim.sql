@@ -200,6 +200,65 @@ select
   schedule, tick, key, cancelling, releases, rank, null
 from claimed
 
+-- name: take_new
+-- Take a job that has just come, if it is as new jobs are and nobody else has it; other ones are left to `claim`.
+with present as materialized (
+  select {schema}.now_ms() as now
+),
+-- Nothing about the state, as in `claim`.
+found as materialized (
+  select queue, state, attempt, due, key_window
+  from {schema}.job
+  where id = %(id)s::uuid
+  for update skip locked
+),
+fresh as (
+  insert into {schema}.token (token, call, at)
+  select %(token)s, %(call)s, now
+  from found
+  cross join present
+  where state = 'r'
+    and attempt = 0
+    and due <= now
+    -- Its key would have to be freed.
+    and key_window is distinct from 'p'
+    -- The clock has gone back, if it is earlier than is known.
+    and now >= %(latest)s::bigint
+    and not exists (select from {schema}.pause where pause.queue = found.queue)
+  on conflict (token) do nothing
+  returning token
+),
+claimed as (
+  update {schema}.job
+  set state = 'x',
+      fence = greatest(fence + 1, now * 1000),
+      attempt = 1,
+      replica = %(replica)s,
+      token = fresh.token,
+      claimed = now,
+      lease = now + term
+  from fresh, present
+  where job.id = %(id)s::uuid
+  returning
+    job.id, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
+    schedule, tick, key, cancelling, releases
+),
+counted as (
+  insert into {schema}.flow (minute, queue, task, ready, running)
+  select claimed / 60000 * 60000, queue, task, -1, 1
+  from claimed
+),
+-- As in `claim`.
+quiet as materialized (
+  select set_config('synchronous_commit', 'off', true)
+)
+select
+  id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
+  schedule, tick, key, cancelling, releases,
+  (select due from {schema}.job where state = 'd' order by due limit 1)
+from claimed
+cross join quiet
+
 -- name: promote
 -- Make a slice of the due jobs ready, whatever their queue, and say how many; and what time it is.
 with present as materialized (

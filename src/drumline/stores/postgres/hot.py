@@ -10,4 +10,4 @@ from drumline.stores.files import read_statements
 __all__ = ["HOT"]
 
 _SQL = read_statements(__package__, "claim.sql", "finish.sql", "produce.sql", "wakeups.sql")
-HOT = frozenset(_SQL[name] for name in ("claim", "finish", "add_jobs", "notify"))
+HOT = frozenset(_SQL[name] for name in ("claim", "take_new", "finish", "add_jobs", "notify"))

@@ -24,10 +24,11 @@ Place = tuple[str, str]
 def add(step: Step, jobs: Sequence[NewJob], waits_for: str | None = None) -> Operation[dict[str, JobState]]:
     """Make those of the jobs whose ids are new; with `waits_for`, blocked until that job has ended."""
     given = json_text([job_row(job, waits_for) for job in jobs])
-    rows = yield Statement(_SQL["add_jobs"], {"jobs": given, "is_quick": step.is_quick})
+    rows = yield Statement(_SQL["add_jobs"], {"jobs": given, "is_quick": step.is_quick, "message": step.message})
     for queue in {job.options.queue for job in jobs}:
         step.hint(topic.queue(queue))
-    return {job_id: waiting_state(letter) for job_id, letter in rows}
+    step.is_told = bool(rows) and rows[0][2]
+    return {job_id: waiting_state(letter) for job_id, letter, _ in rows}
 
 
 def take_keys(_: Step, jobs: Sequence[NewJob]) -> Operation[Holders]:

@@ -45,8 +45,16 @@ tagged as (
 quiet as materialized (
   select set_config('synchronous_commit', 'off', true)
   where %(is_quick)s::boolean
+),
+-- The hint, where nobody else is about to say one: commits that tell something wait for each other.
+told as materialized (
+  select pg_notify({channel}, %(message)s::text)
+  where case
+    when %(message)s::text is null then false
+    else pg_try_advisory_xact_lock(hashtextextended({channel}, 0))
+  end
 )
-select id::text, state::text
+select id::text, state::text, exists (select from told)
 from made
 left join quiet on true
 -- Nor one that ends meanwhile.

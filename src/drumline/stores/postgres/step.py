@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 from drumline.stores.base import Topic, topic
 from drumline.stores.files import read_statements
 from drumline.stores.rows import json_text
 from drumline.stores.statements import Operation, Statement
 
-__all__ = ["Step", "settle"]
+__all__ = ["News", "Step", "settle"]
 
 _SQL = read_statements(__package__, "step.sql")
 # The column in which the jobs of each stored state are counted.
@@ -24,14 +25,26 @@ _COLUMNS = {
 }
 
 
+class News(NamedTuple):
+    """A job that has just come."""
+
+    id: str
+    queue: str
+    task: str
+
+
 class Step:
     """The present instant of one step, where it is known, and what it adds to counts and hints."""
 
-    __slots__ = ("_moves", "ended", "is_quick", "now", "topics", "tries")
+    __slots__ = ("_moves", "ended", "is_quick", "is_told", "message", "news", "now", "topics", "tries")
 
-    def __init__(self, *, is_quick: bool = False) -> None:
+    def __init__(self, *, is_quick: bool = False, news: News | None = None, message: str | None = None) -> None:
         # Whether what was made or finished may be lost in a crash of the server: then nobody waits for its disk.
         self.is_quick = is_quick
+        # The job that it makes, if it is one and nothing else.
+        self.news = news
+        # What tells the fleet of all that this step has news about; None: that is not known before.
+        self.message = message
         # So often it was begun before, and disturbed.
         self.tries = 0
         self.begin(0)
@@ -41,6 +54,8 @@ class Step:
         self.now = now
         # What to tell once all is committed.
         self.topics: set[Topic] = set()
+        # Whether the commit itself tells the fleet, by the message.
+        self.is_told = False
         # The same, for this process only: elsewhere nobody waits for these jobs.
         self.ended: list[Topic] = []
         self._moves: Counter[tuple[str, str, str]] = Counter()

@@ -23,10 +23,11 @@ from drumline.model.replica import Beat, Replica, ReplicaInfo
 from drumline.model.schedule import Fired, Firing, Schedule, ScheduleStatus, Tick
 from drumline.model.schema import Pending
 from drumline.model.sealed import Resealing
-from drumline.stores.base import ALL_LINES, Hear, Listener, Op, cannot_stand_by
+from drumline.stores.base import ALL_LINES, Hear, Listener, Op, topic
 from drumline.stores.forks import watch_forks
 from drumline.stores.postgres import beat, claim, finish, purge, series
 from drumline.stores.postgres.callers import on_commit
+from drumline.stores.postgres.claim import Asked
 from drumline.stores.postgres.connect import Place
 from drumline.stores.postgres.floors import Floors
 from drumline.stores.postgres.group import Group
@@ -34,7 +35,8 @@ from drumline.stores.postgres.hot import HOT
 from drumline.stores.postgres.inspect import inspect
 from drumline.stores.postgres.plain import enqueue_plain, has_keys
 from drumline.stores.postgres.session import Make, Sessions
-from drumline.stores.postgres.step import Step
+from drumline.stores.postgres.standby import Standbys
+from drumline.stores.postgres.step import News, Step
 from drumline.stores.postgres.transaction import find_store, run_inside, run_inside_async
 from drumline.stores.postgres.wakeups import Hints
 from drumline.stores.postgres.ways import WAYS
@@ -51,6 +53,7 @@ class PostgresStore:
     """A store in one schema, shared by all processes that reach the server."""
 
     kind = "postgres"
+    tells_of_all = False
 
     def __init__(
         self,
@@ -67,7 +70,8 @@ class PostgresStore:
         self.place = Place(url, namespace, listen_url, HOT)
         self._is_quick = synchronous == "normal"
         self._sessions = Sessions(self.place)
-        self._hints = Hints(self.place, self._sessions)
+        self._standbys = Standbys(self._sessions.hands, self._take_new)
+        self._hints = Hints(self.place, self._sessions, self._standbys)
         self._group = Group(self._sessions, self._enqueue_plain)
         self._store_id: str | None = None
         self._floors = Floors()
@@ -102,6 +106,7 @@ class PostgresStore:
     def forget(self) -> None:
         """This process is a fork: begin anew."""
         self._sessions.forget()
+        self._standbys.forget()
         self._hints.forget()
         self._group.forget()
 
@@ -122,7 +127,9 @@ class PostgresStore:
 
     def claim(self, replica: str, queues: Sequence[Share], limit: int, tasks: Sequence[str], token: str) -> Op[Claimed]:
         def run() -> Claimed:
-            asked = claim.Asked(replica, queues, limit, tasks, token, fresh_id(), self._floors)
+            asked = Asked(replica, queues, limit, tasks, token, fresh_id(), self._floors)
+            if not limit:
+                self._standbys.recall(token)
             step = Step()
             # One queue is one statement, and that is a step by itself.
             run_claim = self._sessions.run_statement if len(queues) == 1 else self._sessions.run_step
@@ -135,8 +142,8 @@ class PostgresStore:
     def stand_by(
         self, replica: str, queues: Sequence[Share], tasks: Sequence[str], token: str, *, seconds: float
     ) -> Op[Claimed | None]:
-        del replica, queues, tasks, token, seconds
-        return cannot_stand_by()
+        asked = Asked(replica, queues, 1, tasks, token, fresh_id(), self._floors)
+        return self._standbys.claim(asked, seconds, lambda limit: self.claim(replica, queues, limit, tasks, token))
 
     def report(self, notes: Sequence[Note]) -> Op[list[bool]]:
         return self._write(lambda step: beat.report(notes))
@@ -148,6 +155,7 @@ class PostgresStore:
     def beat(self, info: ReplicaInfo, held: Sequence[ClaimRef]) -> Op[Beat]:
         def run() -> Beat:
             answer, is_new = self._sessions.run_statement(lambda step: beat.beat(info, held), Step())
+            self._standbys.hear_beat(info)
             if not is_new:
                 return answer
             epoch = self._sessions.run_step(lambda step: beat.join_fleet(step, info), Step())
@@ -274,8 +282,17 @@ class PostgresStore:
             raise StoreUnreachable(f"{self.place.shown}: the server is read-only: wait for the one that takes over")
         return from_millis(now)
 
+    def _take_new(self, asked: Asked, job_id: str) -> Claimed | None:
+        latest = self._latest
+        return self._sessions.run_statement(lambda step: claim.take_new(step, asked, job_id, latest), Step())
+
     def _enqueue_plain(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        return self._accept(self._sessions.run_statement, lambda step: enqueue_plain(step, jobs))
+        topics = {topic.queue(job.options.queue) for job in jobs}
+        news = None
+        if len(jobs) == 1 and jobs[0].start is None:
+            news = News(jobs[0].id, jobs[0].options.queue, jobs[0].task)
+        step = Step(is_quick=self._is_quick, news=news, message=self._hints.compose(topics, news))
+        return self._told(self._sessions.run_statement, lambda step: enqueue_plain(step, jobs), step)
 
     def _enqueue_inside(self, tx: object, make: Make[list[Enqueued]]) -> list[Enqueued]:
         step = Step()

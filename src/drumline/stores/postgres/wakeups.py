@@ -1,7 +1,8 @@
 """Hints: told at once inside this process, and by NOTIFY to the rest of the fleet.
 
-A NOTIFY inside the step that has news would let commits wait for each other. So it is sent after the commit, by
-itself, at most once in a while: the first hint goes out at once, and what comes in the rest after it goes out together.
+Commits that notify wait for each other, each for the other's disk. So at most one of the fleet's does at a time: an
+enqueue that finds nobody else about to. All other news is sent after its commit, by itself. Between two messages of a
+process lies a rest: the first hint goes out at once, and what comes in the rest after it goes out together.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from drumline.stores.files import read_statements
 from drumline.stores.hub import Ear, Hub
 from drumline.stores.postgres.connect import Connection, Place, is_pooled
 from drumline.stores.postgres.session import Sessions
-from drumline.stores.postgres.step import Step
+from drumline.stores.postgres.standby import Standbys
+from drumline.stores.postgres.step import News, Step
 from drumline.stores.rows import find_uuids, json_text
 from drumline.stores.statements import Operation, Statement
 
@@ -31,6 +33,7 @@ __all__ = ["Hints"]
 logger = logging.getLogger("drumline.postgres")
 _SQL = read_statements(__package__, "wakeups.sql")
 _ENDED = topic.ended("")
+_NEWS = "new "
 # Between two messages of one process, in seconds.
 _REST = 0.02
 # After an enqueue in a transaction whose commit nobody tells of.
@@ -83,8 +86,9 @@ class PostgresEar:
 class Hints:
     """The listeners of one store in this process, and the way to those of other processes."""
 
-    def __init__(self, place: Place, sessions: Sessions) -> None:
+    def __init__(self, place: Place, sessions: Sessions, standbys: Standbys) -> None:
         self._place = place
+        self._standbys = standbys
         self._sessions = sessions
         self._channel = place.channel
         self._timer = SystemClock()
@@ -103,20 +107,33 @@ class Hints:
         self._is_waiting = False
         self._hurry = threading.Event()
         self._unwatched: set[str] = set()
+        # What is to be heard though this process itself has said it.
+        self._own: list[tuple[News, list[Topic]]] = []
         self._listeners = 0
         self._life: _Life | None = None
+
+    def compose(self, topics: Iterable[Topic], news: News | None) -> str | None:
+        """What a commit can tell the fleet of; None if it is too much, or there was a hint just now."""
+        if self._is_speaking or self._timer.monotonic() < self._rests_until:
+            return None
+        told = sorted(topics)
+        message, *more = _split(self._me, told if news is None else [*told, _NEWS + " ".join(news)])
+        return None if more else message
 
     def tell(self, step: Step) -> None:
         """Pass on what a commit of this process has news about, without waiting for the server."""
         self._tell(step, self._sessions.hands.give)
 
     def tell_here(self, step: Step) -> None:
-        """The same in this thread, which may wait: the fleet knows sooner."""
-        self._tell(step, lambda speak: speak())
+        """The same in this thread, which may wait: the fleet knows sooner. But not for the commit that notifies now."""
+        self._tell(step, (lambda speak: speak()) if step.message is None else self._sessions.hands.give)
 
     def _tell(self, step: Step, do: Callable[[Callable[[], None]], None]) -> None:
-        if self._hub:
+        if self._hub and not self._hear_own(step):
             self._hub.tell([*step.topics, *step.ended])
+        if step.is_told:
+            self._rests_until = self._timer.monotonic() + _REST
+            return
         if not step.topics:
             return
         with self._lock:
@@ -129,6 +146,18 @@ class Hints:
             do(self._begin_to_speak)
         else:
             self._sessions.hands.give(self._speak)
+
+    def _hear_own(self, step: Step) -> bool:
+        """Let those who stand by have the job first, and say whether there are any."""
+        if step.news is None or not self._standbys.want(step.news):
+            return False
+        with self._lock:
+            life = self._life
+            if life is None:
+                return False
+            self._own.append((step.news, list(step.topics)))
+        life.wake()
+        return True
 
     def tell_later(self, step: Step) -> None:
         """Pass on what will be news once somebody else commits: soon, and a little later."""
@@ -250,11 +279,13 @@ class Hints:
             except Exception as error:  # noqa: BLE001 - hints are only hints, as above
                 if self._hub.is_hearing:
                     logger.info("%s: no hints for now: %s", self._place.shown, error)
+                self._standbys.shut()
                 self._hub.go_deaf()
                 if not life.begun.done():
                     life.begun.set_result(None)
                 life.over.wait(_AFTER_ERROR)
             is_first = False
+        self._standbys.shut()
 
     def _attend(self, connection: Connection, life: _Life, *, is_first: bool) -> None:
         """Hear, until it is over or the connection is lost."""
@@ -263,6 +294,7 @@ class Hints:
             return
         connection.execute(f'listen "{self._channel}"')
         self._hub.hear_again()
+        self._standbys.open()
         if not is_first:
             # What was said in between is not known: there may be news about everything.
             self._hub.tell(self._hub.topics)
@@ -277,12 +309,24 @@ class Hints:
             ready = [descriptor for descriptor, _ in watch.poll(_PROBE_EVERY * 1000)]
             if life.asked in ready:
                 os.read(life.asked, 4096)
+                self._pass_on_own()
             elif not ready:
                 connection.execute("select 1")
             for notice in connection.notifies(timeout=0):
                 speaker, *topics = notice.payload.split("\n")
                 if speaker != self._me:
-                    self._hub.tell(topics)
+                    self._pass_on(_read_news(topics), topics)
+
+    def _pass_on_own(self) -> None:
+        with self._lock:
+            own, self._own = self._own, []
+        for news, topics in own:
+            self._pass_on(news, topics)
+
+    def _pass_on(self, news: News | None, topics: list[Topic]) -> None:
+        if news is not None:
+            self._standbys.ring(news)
+        self._hub.tell(topics)
 
     def _stay_deaf(self, life: _Life) -> None:
         """Through a pooler no message arrives: say so, and let all take to looking."""
@@ -308,6 +352,13 @@ class Hints:
                 self._unwatched |= ids
             raise
         self._hub.tell([topic.ended(job_id) for job_id in ended])
+
+
+def _read_news(lines: list[str]) -> News | None:
+    """The job that a message is about, which stands last in it."""
+    if not lines or not lines[-1].startswith(_NEWS):
+        return None
+    return News(*lines.pop().removeprefix(_NEWS).split(" "))
 
 
 def _watch(ids: list[str]) -> Operation[list[str]]:

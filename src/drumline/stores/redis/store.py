@@ -43,6 +43,7 @@ class RedisStore:
     """A store in one namespace of a Redis or Valkey server."""
 
     kind = "redis"
+    tells_of_all = True
 
     def __init__(
         self, url: str, *, namespace: str = "drumline", confirm: Confirm = "server", patience: float = PATIENCE
