@@ -353,7 +353,7 @@ async def test_in_a_flood_as_many_are_claimed_ahead_as_will_have_a_slot_when_the
 
 async def test_where_claims_are_quick_they_are_large_all_the_same():
     clock = ManualClock()
-    ahead = Ahead(clock)
+    ahead = Ahead(clock, 500)
     clock.advance(1)
     for _ in range(1000):
         ahead.end()
@@ -361,9 +361,19 @@ async def test_where_claims_are_quick_they_are_large_all_the_same():
     assert ahead.most == 40
 
 
+async def test_what_is_claimed_ahead_is_two_batches_at_most():
+    clock = ManualClock()
+    ahead = Ahead(clock, 10)
+    clock.advance(1)
+    for _ in range(1000):
+        ahead.end()
+    ahead.answered(clock.monotonic() - 1)
+    assert ahead.most == 20
+
+
 async def test_a_moment_in_which_nothing_ended_does_not_make_the_next_claim_small():
     clock = ManualClock()
-    ahead = Ahead(clock)
+    ahead = Ahead(clock, 500)
     clock.advance(1)
     for _ in range(1000):
         ahead.end()

@@ -4,9 +4,8 @@ import threading
 import pytest
 import pytest_asyncio
 
-from drumline.engine import record
 from drumline.engine.execution import Reason
-from drumline.engine.record import LARGEST_BATCH, WORDS_EVERY, Recorder
+from drumline.engine.record import WORDS_EVERY, Recorder
 from drumline.errors import StoreUnreachable
 from drumline.events import ClaimLost, JobClosed, StaleWrite
 from drumline.model.job import Failure, Progress
@@ -80,17 +79,17 @@ async def test_what_has_come_together_is_one_batch(desk, kit):
     assert (desk.recorder.backlog, len(kit.executions), desk.written) == (0, 0, 1)
 
 
-async def test_a_batch_has_a_largest_size_and_the_rest_follows_at_once(desk, kit, monkeypatch):
-    assert LARGEST_BATCH == 500
-    monkeypatch.setattr(record, "LARGEST_BATCH", 2)
+async def test_a_batch_has_a_largest_size_and_the_rest_follows_at_once(desk, kit):
+    assert desk.recorder.largest_batch == kit.memory.batch
+    desk.recorder.largest_batch = 2
     for _ in range(5):
         desk.end(desk.start())
     assert [await desk.recorder.step() for _ in range(3)] == [0, 0, None]
     assert [len(given[0]) for given in kit.wire.asked("finish")] == [2, 2, 1]
 
 
-async def test_beside_a_batch_on_its_way_another_is_written_only_if_it_is_a_whole_one(desk, kit, monkeypatch):
-    monkeypatch.setattr(record, "LARGEST_BATCH", 2)
+async def test_beside_a_batch_on_its_way_another_is_written_only_if_it_is_a_whole_one(desk, kit):
+    desk.recorder.largest_batch = 2
     hold = kit.wire.hold("finish")
     desk.end(desk.start())
     writing = asyncio.create_task(desk.recorder.step())
@@ -109,8 +108,8 @@ async def test_beside_a_batch_on_its_way_another_is_written_only_if_it_is_a_whol
     assert (desk.recorder.idle, desk.recorder.stale_writes) == (True, 0)
 
 
-async def test_no_batch_goes_beside_words_that_have_to_be_written_before_it(desk, kit, monkeypatch):
-    monkeypatch.setattr(record, "LARGEST_BATCH", 1)
+async def test_no_batch_goes_beside_words_that_have_to_be_written_before_it(desk, kit):
+    desk.recorder.largest_batch = 1
     execution = desk.start()
     execution.log("info", "last words", {})
     desk.end(execution)
@@ -124,8 +123,8 @@ async def test_no_batch_goes_beside_words_that_have_to_be_written_before_it(desk
     assert desk.operations() == ["report", "finish"]
 
 
-async def test_of_two_batches_on_their_way_the_one_that_fails_is_kept(desk, kit, monkeypatch):
-    monkeypatch.setattr(record, "LARGEST_BATCH", 2)
+async def test_of_two_batches_on_their_way_the_one_that_fails_is_kept(desk, kit):
+    desk.recorder.largest_batch = 2
     hold = kit.wire.hold("finish")
     executions = [desk.start() for _ in range(4)]
     for execution in executions[:2]:

@@ -70,7 +70,7 @@ class Wire:
 
     def __getattr__(self, name: str) -> Any:
         target = getattr(self._store, name)
-        if name in ("kind", "tells_of_all", "wakeups"):
+        if name in ("batch", "kind", "tells_of_all", "wakeups"):
             return target
         return lambda *given, **named: self._op(name, given, lambda: target(*given, **named))
 

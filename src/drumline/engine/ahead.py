@@ -11,12 +11,11 @@ from drumline.engine.execution import Execution
 
 __all__ = ["Ahead"]
 
-# The most that is claimed ahead, and how long it may wait before others get it: then the guess was wrong.
-MOST_AHEAD = 1000
+# How long what is claimed ahead may wait before others get it: then the guess was wrong.
 LONGEST_WAIT = 0.25
-# A job costs a store less in a large claim than in a small one: where a claim takes less than this, it is as large as
-# if it took so long.
-LEAST_CLAIM = 0.02
+# A job costs a store less in a large claim than in a small one: where a claim takes less than this for each job of a
+# batch, it is as large as if it took so long.
+LEAST_FOR_JOB = 0.000_04
 # A rate at which slots fell free fades within so many seconds: a moment in which all of them waited for the store tells
 # nothing of the tasks.
 FADES = 0.1
@@ -25,10 +24,12 @@ FADES = 0.1
 class Ahead:
     """What one executor has claimed and cannot start yet, and how much that may be."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, batch: int) -> None:
+        """At most two batches are claimed ahead: one that waits for slots, and one that is on its way."""
         self.waiting: deque[Execution] = deque()
         # How many to claim beyond the room there is.
         self.most = 0
+        self._batch = batch
         self._clock = clock
         self._ended = 0
         self._rate = 0.0
@@ -45,7 +46,8 @@ class Ahead:
         fading = self._rate * max(1 - elapsed / FADES, 0)
         self._rate = max(self._ended / elapsed, fading) if elapsed > 0 else fading
         # Twice, so that the slots are busy while the next claim is on its way.
-        self.most = min(int(2 * max(took, LEAST_CLAIM) * self._rate), MOST_AHEAD)
+        took = max(took, LEAST_FOR_JOB * self._batch)
+        self.most = min(int(2 * took * self._rate), 2 * self._batch)
         self._ended, self._since = 0, now
 
     def missing(self, room: int) -> int:

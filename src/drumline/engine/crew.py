@@ -29,7 +29,7 @@ from drumline.engine.hints import Hints
 from drumline.engine.janitor import Janitor
 from drumline.engine.lookout import Lookout
 from drumline.engine.options import WorkerOptions
-from drumline.engine.record import LARGEST_BATCH, Recorder
+from drumline.engine.record import Recorder
 from drumline.engine.run import Runner
 from drumline.engine.service import Loop
 from drumline.engine.slots import Limits
@@ -123,7 +123,7 @@ class Crew:
             queues=self.served,
             tasks=self._tasks_by_executor(),
             # While two batches are written, the next comes together.
-            most_unwritten=3 * max(options.concurrency, LARGEST_BATCH),
+            most_unwritten=3 * max(options.concurrency, self.recorder.largest_batch),
             poll=self.hints.poll_interval,
             clock=self._clock,
             rules=self.rules,

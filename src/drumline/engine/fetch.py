@@ -55,10 +55,11 @@ class Fetcher:
         self._clock = clock
         # Who was served last stands last: the slots are shared, and a flood of the one shall not keep out the other.
         self._order: deque[Lane] = deque()
-        self._common = {executor: Lane(executor, clock, is_reserved=False) for executor in Executor}
-        self._reserved = {executor: Lane(executor, clock, is_reserved=True) for executor in Executor}
+        batch = store.batch
+        self._common = {executor: Lane(executor, clock, batch, is_reserved=False) for executor in Executor}
+        self._reserved = {executor: Lane(executor, clock, batch, is_reserved=True) for executor in Executor}
         # Through which one call asks for the tasks of all executors.
-        self._joint = Lane(Executor.COROUTINE, clock, is_reserved=False)
+        self._joint = Lane(Executor.COROUTINE, clock, batch, is_reserved=False)
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._is_filling = False

@@ -14,12 +14,12 @@ class Lane:
 
     __slots__ = ("ahead", "executor", "is_reserved", "look_at", "tasks", "token")
 
-    def __init__(self, executor: Executor, clock: Clock, *, is_reserved: bool) -> None:
+    def __init__(self, executor: Executor, clock: Clock, batch: int, *, is_reserved: bool) -> None:
         self.executor = executor
         # Whether its jobs are for slots that single queues have for themselves; what it claims starts at once.
         self.is_reserved = is_reserved
         self.tasks: list[str] = []
-        self.ahead = Ahead(clock)
+        self.ahead = Ahead(clock, batch)
         # Kept until an answer came: a call that was executed, but whose reply was lost, answers again.
         self.token: str | None = None
         # When to look again. A look that found less than it had room for need not be repeated when a slot falls

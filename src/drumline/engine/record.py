@@ -26,12 +26,11 @@ from drumline.model.outcome import Outcome
 from drumline.policy.verdict import Ending, Raised, Stopped, verdict
 from drumline.stores.base import Store
 
-__all__ = ["LARGEST_BATCH", "Recorder"]
+__all__ = ["Recorder"]
 
 logger = logging.getLogger("drumline.engine")
 
-# The most outcomes in one batch, and the least seconds between two batches that hold only words.
-LARGEST_BATCH = 500
+# The least seconds between two batches that hold only words.
 WORDS_EVERY = 0.1
 UNWRITABLE = Failure("OutcomeUnwritable", "what came of the attempt cannot be written: see the worker's log", "")
 
@@ -51,6 +50,8 @@ class Recorder:
         on_written: Callable[[], None],
     ) -> None:
         self.stale_writes = 0
+        # The most outcomes in one batch.
+        self.largest_batch = store.batch
         self._store = store
         self._executions = executions
         self._by = by
@@ -125,7 +126,7 @@ class Recorder:
         if not self._due and pause > 0:
             return pause if self._talking else None
         # Before words are waited for: what has ended by now has said its last.
-        batch = dict(islice(self._due.items(), LARGEST_BATCH))
+        batch = dict(islice(self._due.items(), self.largest_batch))
         self._collect_words()
         if self._notes:
             await self._write_words()
@@ -137,13 +138,13 @@ class Recorder:
         """Write one more batch while another is on its way, if it is a whole one and nothing has to go before it."""
         if not self.has_whole_batch or self._notes or self._talking:
             return None
-        await self._write_outcomes(dict(islice(self._due.items(), LARGEST_BATCH)))
+        await self._write_outcomes(dict(islice(self._due.items(), self.largest_batch)))
         return 0
 
     @property
     def has_whole_batch(self) -> bool:
         """Whether so much waits to be written that it should not wait for what is on its way."""
-        return len(self._due) >= LARGEST_BATCH
+        return len(self._due) >= self.largest_batch
 
     def _collect_words(self) -> None:
         while self._talking:

@@ -130,6 +130,9 @@ class Store(Protocol):
     # Which kind: memory, sqlite, postgres or redis.
     kind: str
 
+    # So many jobs in one call suit it: with fewer each takes longer, and with more others wait too long for their turn.
+    batch: int
+
     # Whether no job comes without a word to those who stand by: meanwhile it is looked at less often.
     tells_of_all: bool
 

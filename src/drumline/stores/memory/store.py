@@ -34,6 +34,7 @@ class MemoryStore:
     """A store that lives and dies with its process."""
 
     kind = "memory"
+    batch = 500
     tells_of_all = False
 
     def __init__(self, clock: Clock | None = None) -> None:

@@ -53,6 +53,7 @@ class PostgresStore:
     """A store in one schema, shared by all processes that reach the server."""
 
     kind = "postgres"
+    batch = 1000
     tells_of_all = False
 
     def __init__(

@@ -43,6 +43,7 @@ class RedisStore:
     """A store in one namespace of a Redis or Valkey server."""
 
     kind = "redis"
+    batch = 500
     tells_of_all = True
 
     def __init__(

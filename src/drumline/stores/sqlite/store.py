@@ -45,6 +45,7 @@ class SqliteStore:
     """A store in one file, shared by all processes of one host."""
 
     kind = "sqlite"
+    batch = 500
     tells_of_all = False
 
     def __init__(
