@@ -179,7 +179,8 @@ counted as (
 quiet as materialized (
   select set_config('synchronous_commit', 'off', true)
 )
--- The first row tells of the look; the others are the jobs, in no order, for to sort them here takes longer.
+-- The first row tells of the look; the others are the jobs, in no order, for to sort them here takes longer. The first
+-- waits until all are taken: an answer that comes bit by bit wakes its reader for every bit.
 select
   null::text, null::bigint, null::text, null::text, null::integer, null::text, null::text, null::text, null::bigint,
   null::bigint, null::bigint, null::bigint, null::text, null::text, null::text, null::text, null::bigint, null::text,
@@ -194,6 +195,7 @@ select
     exists (select from {schema}.token where token = %(token)s and at > now - 60000))::text
 from present
 cross join quiet
+cross join (select count(*) from claimed) as taken
 union all
 select
   id::text, fence, task, queue, attempt, args, options, replica, created, due, claimed, lease, tags, meta, source,
