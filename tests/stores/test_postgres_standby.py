@@ -200,6 +200,20 @@ async def test_nobody_stands_by_where_nobody_hears(here, admin):
         assert [claim.id for claim in (await standing).claims] == [made.id]
 
 
+@pytest.mark.parametrize(
+    "said", ["", "new ", "new x default job", "new 1 2 3 4", "\n\n", "queue default\nnew default job"]
+)
+async def test_whatever_somebody_says_on_the_channel_nobody_goes_deaf(here, there, admin, said):
+    async with at_work(here) as place:
+        standing = place.stand_by()
+        await asyncio.sleep(0)
+        for speaker in ("somebody", ""):
+            admin.execute("select pg_notify(%s, %s)", [here.place.channel, f"{speaker}\n{said}"])
+        admin.commit()
+        (made,) = await there.enqueue([new_job()])
+        assert [claim.id for claim in (await standing).claims] == [made.id]
+
+
 async def test_a_hint_arrives_also_while_another_commit_is_about_to_tell_one(here, there, admin):
     async with at_work(here) as place:
         admin.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [here.place.channel])

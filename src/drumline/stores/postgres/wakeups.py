@@ -355,10 +355,11 @@ class Hints:
 
 
 def _read_news(lines: list[str]) -> News | None:
-    """The job that a message is about, which stands last in it."""
+    """The job that a message is about, which stands last in it; anybody may send one, also with something else."""
     if not lines or not lines[-1].startswith(_NEWS):
         return None
-    return News(*lines.pop().removeprefix(_NEWS).split(" "))
+    told = lines.pop().removeprefix(_NEWS).split(" ")
+    return News(*told) if len(told) == len(News._fields) and find_uuids(told[:1]) else None
 
 
 def _watch(ids: list[str]) -> Operation[list[str]]:
